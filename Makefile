@@ -104,7 +104,6 @@ docs: $(VENV)/tools/stamp
 	rm -rf build/docs
 	$(VENV)/tools/bin/sphinx-build --quiet --fresh-env --nitpicky --fail-on-warning --keep-going \
 		-d build/doctrees docs build/docs
-	$(VENV)/tools/bin/python tools/docs/check_site.py build/docs
 
 format: $(VENV)/tools/stamp
 	$(VENV)/tools/bin/ruff check --fix .

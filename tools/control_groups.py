@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ControlGroup", "NoGroupError", "control_group"]
-
 _PERIOD_SECONDS = 0.1
 _EMPTYING_SECONDS = 5.0  # until processes that have ended have left their group
 

@@ -34,8 +34,6 @@ from ov_autoplace.training.labelled import Labelled, load_labelled, shard_bytes
 from ov_autoplace.training.teaching import SHARD, Teaching, shard_path
 from ov_autoplace.training.workload import Workload, load_folder
 
-__all__ = ["JUDGED", "judged_problem", "write_examples"]
-
 JUDGED = (
     *(("hetero", devices, limited) for limited in (False, True) for devices in (2, 3, 4, 8)),
     *(("overlap", devices, False) for devices in (2, 3, 4, 8)),

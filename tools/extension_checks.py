@@ -1,48 +1,44 @@
 """Checks of the native library on many models: annotated ones are followed, all others are left alone.
 
-``python tools/extension_checks.py --mixes zoo,transformers,kinds,random --placements 2 --seed 7``
-``python tools/extension_checks.py --foreign 500 --seed 7``
-
 Mixes: placements of groups of ops, annotated, saved, and read by a program's own Core that has loaded the
 library. Plain HETERO then makes as many submodels as our rules count and answers as one device does: after
 reading, after a reshape, after a PrePostProcessor. Foreign: models without annotation are the same op by op
-and output by output, bit for bit, and take as long to read.
+and output by output, bit for bit.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import sys
-import tempfile
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino as ov
 from openvino.preprocess import PrePostProcessor
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
-
-import zoo  # noqa: E402
-from foreign_checks import check_foreign, foreign_models, reading_ratio  # noqa: E402
-from legality_worker import DEVICES, equal_devices, group_placements, last_line  # noqa: E402
-from model_checks import TOLERANCE, inputs_in_range, is_random, outputs_of, relative_error  # noqa: E402
-from ov_autoplace import annotate, count_subgraphs, extension_path  # noqa: E402
-from ov_autoplace.errors import PlacementError  # noqa: E402
-from ov_autoplace.graph import coarsen, extract  # noqa: E402
-from ov_autoplace.graph.passes import NAMED, formed  # noqa: E402
-from ov_autoplace.placement.annotation import annotated_placement  # noqa: E402
-from random_dynamic_models import random_dynamic_model  # noqa: E402
-
-__all__ = [
-    "OUTCOMES",
-    "check_mix",
-    "check_runnable_mix",
-    "cores",
-    "mixed_models",
-]
+import light_onnx
+import zoo
+from model_checks import (
+    DEVICES,
+    TOLERANCE,
+    equal_devices,
+    group_placements,
+    inputs_in_range,
+    is_random,
+    last_line,
+    outputs_of,
+    relative_error,
+)
+from ov_autoplace import annotate, count_subgraphs, extension_path
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph import coarsen, extract
+from ov_autoplace.graph.passes import NAMED, formed
+from ov_autoplace.placement.annotation import annotated_placement
+from random_dynamic_models import random_dynamic_model
+from random_models import random_model
 
 OUTCOMES = (
     "as intended", "refused", "not run by the CPU", "random by itself", "other count", "wrong", "fails",
@@ -61,34 +57,6 @@ def cores() -> tuple[ov.Core, ov.Core]:
 
 Shapes = dict[str, list[int]]
 """Of inputs, by friendly name."""
-
-
-def mixed_models(
-    kinds: list[str], seed: int, random_models: int = 30
-) -> Iterator[tuple[str, ov.Model, Shapes]]:
-    """Models to place, with shapes of their dynamic inputs."""
-    if "zoo" in kinds:
-        for name in zoo.NAMES:
-            yield name, zoo.build(name, seed=seed), {}
-    if "transformers" in kinds:
-        import transformers_models
-
-        for name in transformers_models.NAMES:
-            yield name, transformers_models.build(name, seed=seed), {}
-    if "kinds" in kinds:
-        import transformers_kinds
-
-        for name in transformers_kinds.NAMES:
-            yield name, transformers_kinds.build(name), {}
-    if "held-out" in kinds:
-        import transformers_kinds
-
-        for name in transformers_kinds.HELD_OUT:
-            yield name, transformers_kinds.build(name), {}
-    if "random" in kinds:
-        for i in range(random_models):
-            model, shapes = random_dynamic_model(seed + i)
-            yield f"random dynamic {seed + i}", model, shapes
 
 
 def check_mix(
@@ -117,7 +85,6 @@ def check_mix(
     try:
         annotate(annotated, device_of)
         placement = annotated_placement(annotated)
-        assert placement is not None
         before = count_subgraphs(annotated, placement)
     except PlacementError:
         return Counter({"refused": 1})
@@ -135,7 +102,6 @@ def check_mix(
             continue
         marked = plain.read_model(path)
         placement = annotated_placement(change(marked, shapes))
-        assert placement is not None
         try:
             # Added ops can change the order in which HETERO cuts cycles.
             counts = {before, count_subgraphs(marked, placement)}
@@ -211,54 +177,71 @@ def _processed(model: ov.Model, shapes: Shapes) -> ov.Model:
     return processor.build()
 
 
-def _mixes(kinds: list[str], placements: int, seed: int, say: Callable[[str], None]) -> Counter[str]:
-    both = cores()
-    total: Counter[str] = Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        for name, model, shapes in mixed_models(kinds, seed):
-            found: Counter[str] = Counter()
-            for number in range(placements):
-                found += check_mix(both, model, shapes, number, seed, Path(folder))
-            say(f"{name}: {', '.join(f'{n} {what}' for what, n in found.items())}")
-            for what, times in found.items():
-                total[what.split(":")[0]] += times
-    return total
+def foreign_models(count: int, seed: int, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Files of models without annotation: random graphs, networks of the zoo in many sizes, and ONNX."""
+    path = folder / "foreign.xml"
+    onnx = [(name, light_onnx.path_of(name)) for name in light_onnx.NAMES]
+    random = np.random.default_rng(seed)
+    for i in range(count):
+        # Every tenth, as long as there are some.
+        if i % 10 == 9 and i // 10 < len(onnx):
+            yield onnx[i // 10]
+            continue
+        kind = i % 4
+        if kind == 0:
+            name, model = "random", random_model(seed + i, size=int(random.integers(3, 200)))
+        elif kind == 1:
+            name, model = "random dynamic", random_dynamic_model(seed + i).model
+        elif kind == 2:
+            family = zoo.FAMILIES[int(random.integers(len(zoo.FAMILIES)))]
+            name, model = family, zoo.build_scaled(family, int(random.integers(50, 800)), seed + i)
+        else:
+            name = zoo.NAMES[int(random.integers(len(zoo.NAMES)))]
+            model = zoo.build(name, seed=seed + i)
+        ov.save_model(model, path, compress_to_fp16=bool(random.integers(2)))
+        yield f"{name} {seed + i}", path
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def check_foreign(both: tuple[ov.Core, ov.Core], path: Path, seed: int) -> str:
+    """What the library changes in a model without annotation; an empty text is right."""
+    read = [core.read_model(path) for core in both]
+    ops = [[_description(op) for op in model.get_ordered_ops()] for model in read]
+    if ops[0] != ops[1]:
+        return f"ops differ: {next((a, b) for a, b in zip(*ops, strict=False) if a != b)}"
+    try:
+        inputs = inputs_in_range(read[0], {}, seed)
+        answers = [
+            outputs_of(core.compile_model(model, "CPU"), inputs)
+            for core, model in zip(both, read, strict=True)
+        ]
+    except RuntimeError as cause:
+        return "" if _fails_alone(both[0], path, seed) else f"fails with it: {cause}"
+    if any(a.tobytes() != b.tobytes() for a, b in zip(*answers, strict=True)):
+        return "" if is_random(both[0], read[0], inputs) else "outputs differ"
+    return ""
+
+
+def _fails_alone(core: ov.Core, path: Path, seed: int) -> bool:
+    try:
+        model = core.read_model(path)
+        outputs_of(core.compile_model(model, "CPU"), inputs_in_range(model, {}, seed))
+    except RuntimeError:
+        return True
+    return False
+
+
+def _description(op: ov.Node) -> tuple[Any, ...]:
+    name = op.get_friendly_name()
+    return (
+        op.get_type_name(),
+        op.get_type_info().version_id,
+        # Ops without a name are numbered by the process.
+        re.sub(r"_\d+$", "", name) if name == op.get_name() else name,
+        type(op).__name__,
+        str(op.get_attributes()),
+        sorted(op.get_rt_info()),
+        [
+            (str(o.get_partial_shape()), str(o.get_element_type()), sorted(o.get_names()))
+            for o in op.outputs()
+        ],
     )
-    parser.add_argument("--mixes", default="", help="of zoo, transformers, kinds, held-out, random")
-    parser.add_argument("--placements", type=int, default=2, help="of each model")
-    parser.add_argument("--foreign", type=int, default=0, help="how many models without annotation")
-    parser.add_argument("--reading", type=int, default=0, help="rounds of timed reading per foreign model")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    faults = 0
-    if options.mixes:
-        total = _mixes(
-            options.mixes.split(","), options.placements, options.seed, lambda line: print(line, flush=True)
-        )
-        print(f"in all: {dict(total)}")
-        faults += sum(total[what] for what in OUTCOMES[-3:])
-    if options.foreign:
-        both = cores()
-        ratios = []
-        with tempfile.TemporaryDirectory() as folder:
-            for name, path in foreign_models(options.foreign, options.seed, Path(folder)):
-                fault = check_foreign(both, path, options.seed)
-                faults += bool(fault)
-                if fault:
-                    print(f"{name}: {fault}", flush=True)
-                if options.reading:
-                    ratios.append(reading_ratio(both, path, options.reading))
-        print(f"{options.foreign} foreign models, {faults} faults")
-        if ratios:
-            low, median, high = np.percentile(ratios, (5, 50, 95))
-            print(f"reading time with over without: {median:.3f} (5 to 95 %: {low:.3f} to {high:.3f})")
-    return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

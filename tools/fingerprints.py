@@ -17,8 +17,6 @@ import numpy as np
 from ov_autoplace._base.arrays import rows_of
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["fingerprint", "seen_share", "similarity"]
-
 _ROUNDS = 2
 _MOST = 4  # neighbours that are told apart
 

@@ -23,8 +23,6 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.targets import Task
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["held_out_task"]
-
 _SPREAD = 0.25  # standard deviation of the logarithm of every figure
 _BALANCED = 0.75
 _LACKS = 0.3  # chance that an NPU cannot run a type of op that it may lack

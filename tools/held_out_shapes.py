@@ -16,8 +16,6 @@ import numpy as np
 from ov_autoplace.training.random_graphs import workload_of_edges
 from ov_autoplace.training.workload import Workload
 
-__all__ = ["TEST_SHAPES", "VALIDATION_SHAPES", "shape_workload"]
-
 Edges = list[tuple[int, int]]
 Shape = Callable[[int, np.random.Generator], Edges]
 

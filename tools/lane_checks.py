@@ -1,45 +1,27 @@
-"""Whether models cut for lanes answer as on one device: random plans, several shapes, states over steps.
-
-    python tools/lane_checks.py                                  100 random networks x 20 plans
-    python tools/lane_checks.py --models zoo transformers        known networks
-    python tools/lane_checks.py --models dynamic --networks 200
-
-The last line counts the outcomes; the exit code is 1 where there was a fault.
-"""
+"""Whether models cut for lanes answer as on one device: random plans, several shapes, states over steps."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import openvino as ov
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
-
-from extension_checks import mixed_models  # noqa: E402
-from model_checks import TOLERANCE, inputs_in_range, relative_error  # noqa: E402
-from ov_autoplace.cost.analytic import analytic_table  # noqa: E402
-from ov_autoplace.cost.generic_target import generic_target  # noqa: E402
-from ov_autoplace.cost.lanes import with_lanes  # noqa: E402
-from ov_autoplace.errors import AutoplaceError, PlacementError  # noqa: E402
-from ov_autoplace.graph.coarsen import coarsen  # noqa: E402
-from ov_autoplace.graph.passes import FOLDED, formed  # noqa: E402
-from ov_autoplace.graph.prepare import prepare  # noqa: E402
-from ov_autoplace.placement.cutting import cut  # noqa: E402
-from ov_autoplace.placement.lane import Lane  # noqa: E402
-from ov_autoplace.placement.plan import LanePlan  # noqa: E402
-from ov_autoplace.placement.planning import lane_plan  # noqa: E402
-from ov_autoplace.placement.schedulable import Role, ops_of  # noqa: E402
-from ov_autoplace.placement.scheduled import scheduled_model  # noqa: E402
-from ov_autoplace.plugin.scheduled import compile_scheduled  # noqa: E402
-from random_models import random_model  # noqa: E402
-
-__all__ = ["FAULTS", "check", "narrow_lanes", "plan_of_ops", "plan_of_table"]
+from model_checks import TOLERANCE, inputs_in_range, relative_error
+from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.errors import AutoplaceError, PlacementError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.passes import FOLDED, formed
+from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.cutting import cut
+from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import LanePlan
+from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.placement.schedulable import Role, ops_of
+from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plugin.scheduled import compile_scheduled
 
 FAULTS = frozenset({"different", "fails"})
 """Outcomes of :func:`check` that must not be."""
@@ -210,21 +192,6 @@ def _is_unsteady(
     return False
 
 
-def _models(kinds: Sequence[str], networks: int, seed: int) -> Iterator[tuple[str, ov.Model, Shapes]]:
-    random = np.random.default_rng(seed)
-    for i in range(networks if "random" in kinds else 0):
-        size = int(random.integers(3, 60))
-        yield (
-            f"random {seed + i}",
-            random_model(seed + i, size, int(random.integers(0, 4)), int(random.integers(2, 12))),
-            {},
-        )
-    others = [kind for kind in kinds if kind not in ("random", "dynamic")]
-    yield from mixed_models(others, seed)
-    if "dynamic" in kinds:
-        yield from mixed_models(["random"], seed, networks)
-
-
 def check_model(
     core: ov.Core, model: ov.Model, shapes: Shapes, plans: int, seed: int
 ) -> Iterator[tuple[int, str]]:
@@ -256,28 +223,3 @@ def _other(model: ov.Model, shapes: Shapes) -> dict[str, list[int]]:
         ]
         for port in model.inputs
     }
-
-
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--models", nargs="+", default=["random"])
-    parser.add_argument("--networks", type=int, default=100, help="of random ones")
-    parser.add_argument("--plans", type=int, default=20, help="of each model")
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args()
-    core, outcomes = ov.Core(), Counter[str]()
-    for name, model, shapes in _models(chosen.models, chosen.networks, chosen.seed):
-        for number, outcome in check_model(core, model, shapes, chosen.plans, chosen.seed):
-            kind = outcome.partition(":")[0]
-            outcomes[kind] += 1
-            if kind != "same":
-                print(f"{name}, plan {number}: {outcome}", flush=True)
-    print(dict(outcomes))
-    return 1 if FAULTS & set(outcomes) else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,47 +1,46 @@
 """Does HETERO run what the simulator calls finite, and refuse what it calls infinite? Random placements tell.
 
 For each model, random placements of its co-location groups are annotated, compiled and run twice, and every
-one falls into one class of :data:`CLASSES`. Plugins may crash, so a child process does the work and reports
-line by line; a placement during which it died or gave no answer is one that fails.
-
-    python tools/legality.py --networks bert llama:dynamic --placements 10
-    python tools/legality.py --random 300 --seed 1000 --placements 2
+one falls into one class of :data:`CLASSES`. Plugins may crash, so a child process does the work; a placement
+during which it died or gave no answer is one that fails.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import signal
-import subprocess
-import sys
-import tempfile
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+import itertools
+from collections.abc import Mapping, Sequence
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
-from threading import Timer
 from typing import Any, NamedTuple
 
+import numpy as np
 import openvino as ov
+from numpy.typing import NDArray
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests")]
+from model_checks import (
+    DEVICES,
+    TOLERANCE,
+    equal_devices,
+    group_placements,
+    inputs_in_range,
+    last_line,
+    relative_error,
+)
+from ov_autoplace.errors import PlacementError
+from ov_autoplace.graph import coarsen
+from ov_autoplace.graph.passes import NAMED, run_passes
+from ov_autoplace.graph.prepare import prepare
+from ov_autoplace.placement.annotation import annotate, set_affinities
+from ov_autoplace.placement.fitting import count_subgraphs
+from ov_autoplace.placement.legality import BrokenBond, broken_bonds
 
-from legality_worker import NO_GROUPS, NOT_RUN  # noqa: E402
-
-__all__ = ["CLASSES", "FAULTS", "Checker", "Verdict", "main"]
-
+NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
 CLASSES = (
-    "runs",
-    "refused",
-    "refused but runs",
-    "refused late",
-    "other count",
-    "fails",
-    "wrong",
-    NO_GROUPS,
-    NOT_RUN,
+    *("runs", "refused", "refused but runs", "refused late", "other count", "fails", "wrong"),
+    *(NO_GROUPS, NOT_RUN),
 )
 """``runs``: predicted and right. ``refused``: predicted to fail, and fails. The last two are models that say
 nothing: all in one group, or refused by the CPU alone. The others are :data:`FAULTS`."""
@@ -51,162 +50,130 @@ FAULTS = CLASSES[2:7]
 ``count_subgraphs`` is not HETERO's own number of submodels. ``wrong``: another output than the CPU's."""
 
 _SECONDS = 900.0  # that a placement may take: half a minute of work, beside whatever else the machine does
-_MODELS_PER_CHILD = 50
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Verdict(NamedTuple):
-    """What became of one placement.
+    """What became of one placement: one of :data:`CLASSES`, and what HETERO or the simulator says."""
 
-    Attributes:
-        model: Name of the model.
-        placement: Number of the placement.
-        outcome: One of :data:`CLASSES`.
-        reason: What HETERO or the simulator says.
-    """
-
-    model: str
-    placement: int
     outcome: str
     reason: str
 
 
-class Checker:
-    """Classifies random placements of the groups of models, in a child process that is started as needed."""
+def check(
+    model: Path, shapes: Mapping[str, Sequence[int]], placements: int, seed: int, seconds: float = _SECONDS
+) -> list[Verdict]:
+    """One verdict per placement, or a single one about the model.
 
-    def __init__(self, seconds: float = _SECONDS) -> None:
-        """Wait at most ``seconds`` for a placement."""
-        self._seconds = seconds
-        self._child: subprocess.Popen[str] | None = None
-        self._models = 0
+    Args:
+        model: An IR.
+        shapes: Of the inputs that the model leaves open.
+        placements: How many.
+        seed: Of the placements and the input data.
+        seconds: That one may take.
+    """
+    case = (str(model), tuple((name, tuple(shape)) for name, shape in shapes.items()), seed)
+    found: list[Verdict] = []
+    while len(found) < placements and not (found and found[-1].outcome in (NO_GROUPS, NOT_RUN)):
+        with futures.ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            try:
+                while len(found) < placements:
+                    found.append(pool.submit(_verdict, *case, len(found)).result(seconds))
+                    if found[-1].outcome in (NO_GROUPS, NOT_RUN):
+                        break
+            except (BrokenProcessPool, futures.TimeoutError) as cause:
+                for process in list(pool._processes.values()):
+                    process.kill()
+                was_refused = bool(_placed(*case).placement(len(found))[1])
+                found.append(Verdict("refused" if was_refused else "fails", type(cause).__name__))
+    return found
 
-    def __enter__(self) -> Checker:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stop()
+class _Placed:
+    """A model whose groups are placed at random."""
 
-    def check(
-        self, name: str, model: Path, shapes: dict[str, list[int]], placements: int, seed: int
-    ) -> list[Verdict]:
-        """One verdict per placement, or a single one about the model.
+    def __init__(self, path: str, shapes: Shapes, seed: int) -> None:
+        self.model = ov.Core().read_model(path)
+        run_passes(self.model, NAMED)
+        prepared = prepare(self.model, dict(shapes))
+        self.folded, self.graph = prepared.model, prepared.graph
+        self._choices = [coarsen(self.graph), coarsen(self.graph, light_ops=False)]
+        self._seed = seed
 
-        Args:
-            name: For the report.
-            model: An IR.
-            shapes: Of the inputs that the model leaves open.
-            placements: How many.
-            seed: Of the placements and the input data.
-        """
-        verdicts: list[Verdict] = []
-        while len(verdicts) < placements:
-            predicted = ""
-            for line in self._lines([str(model), shapes, seed, len(verdicts), placements]):
-                predicted = line.get("predicted", "")
-                if "outcome" in line:
-                    verdicts.append(Verdict(name, len(verdicts), line["outcome"], line["reason"]))
-            if verdicts and verdicts[-1].outcome in (NO_GROUPS, NOT_RUN):
-                break
-            if len(verdicts) < placements:
-                outcome = "refused" if predicted == "refused" else "fails"
-                verdicts.append(Verdict(name, len(verdicts), outcome, self._stop()))
-        self._models += 1
-        if self._models % _MODELS_PER_CHILD == 0:
-            self._stop()  # plugins keep what they compiled
-        return verdicts
+    @property
+    def has_groups(self) -> bool:
+        return max(map(len, self._choices)) > 1
 
-    def _lines(self, request: list[Any]) -> Iterator[dict[str, str]]:
-        """What the child says to a request, until it has done it, dies, or says nothing for too long."""
-        if self._child is None:
-            command = [sys.executable, str(Path(__file__).with_name("legality_worker.py"))]
-            self._child = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-        child = self._child
-        assert child.stdin is not None
-        assert child.stdout is not None
+    def placement(self, number: int) -> tuple[dict[str, str], tuple[BrokenBond, ...]]:
+        """Device of each op, and why the simulator says that HETERO cannot run it."""
+        chosen = self._choices[number % 2]
+        stream = group_placements(len(chosen), self._seed)
+        on = next(itertools.islice(stream, number // 2, None))[chosen.group_of]
+        device_of = {name: DEVICES[d] for name, d in zip(self.graph.names, on.tolist(), strict=True)}
+        return device_of, tuple(broken_bonds(self.graph, on))
+
+
+@lru_cache(maxsize=1)
+def _placed(path: str, shapes: Shapes, seed: int) -> _Placed:
+    return _Placed(path, shapes, seed)
+
+
+@lru_cache(maxsize=1)
+def _reference(path: str, shapes: Shapes, seed: int) -> tuple[ov.Core, list[Any], list[Any]]:
+    """A Core, inputs, and what the CPU alone makes of them."""
+    core, model = equal_devices(), _placed(path, shapes, seed).model
+    inputs = list(inputs_in_range(model, dict(shapes), seed).values())
+    return core, inputs, _two_runs(core.compile_model(model, "CPU"), inputs)
+
+
+def _verdict(path: str, shapes: Shapes, seed: int, number: int) -> Verdict:
+    """The child's work."""
+    try:
+        reference = _reference(path, shapes, seed)
+    except RuntimeError as cause:
+        return Verdict(NOT_RUN, last_line(cause))
+    placed = _placed(path, shapes, seed)
+    if not placed.has_groups:
+        return Verdict(NO_GROUPS, f"{len(placed.graph)} ops, one group")
+    device_of, bonds = placed.placement(number)
+    clone = placed.folded.clone()
+    if bonds:
         try:
-            child.stdin.write(json.dumps(request) + "\n")
-            child.stdin.flush()
-        except BrokenPipeError:
-            return
-        while True:
-            clock = Timer(self._seconds, child.kill)
-            clock.start()
-            line = child.stdout.readline()
-            clock.cancel()
-            if not line or line == "done\n":
-                return
-            if line.startswith("{"):
-                yield json.loads(line)
-
-    def _stop(self) -> str:
-        """End the child, and tell how it ended."""
-        child, self._child = self._child, None
-        if child is None:
-            return ""
-        assert child.stdin is not None
-        child.stdin.close()
-        code = child.wait()
-        if code == -signal.SIGKILL:
-            return f"killed, or no answer in {self._seconds:.0f} s"
-        return f"the process ended with {code}"
+            set_affinities(clone, device_of)
+        except PlacementError:
+            return Verdict("refused", bonds[0].reason)
+        runs = _run(clone, reference)[0] in ("runs", "wrong")
+        return Verdict("refused but runs" if runs else "refused", bonds[0].reason)
+    try:
+        count = count_subgraphs(placed.folded, device_of)
+        annotate(clone, device_of)
+    except PlacementError as cause:
+        return Verdict("refused late", str(cause))
+    return _run(clone, reference, count)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; 0 when no placement contradicts the simulator. Ctrl-C ends it with what it has."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--networks", nargs="*", metavar="NAME", help="transformers networks; all when no name is given"
-    )
-    parser.add_argument("--random", type=int, default=0, metavar="COUNT", help="random graphs")
-    parser.add_argument(
-        "--models", nargs="*", default=[], metavar="XML", help="IR files, with shapes in a .json beside"
-    )
-    parser.add_argument("--placements", type=int, default=10, help="per model")
-    parser.add_argument("--seed", type=int, default=0)
-    chosen = parser.parse_args(arguments)
-    counts: Counter[str] = Counter()
-    models = 0
-    with suppress(KeyboardInterrupt), tempfile.TemporaryDirectory() as folder, Checker() as checker:
-        for name, path, shapes in _models(chosen, Path(folder)):
-            verdicts = checker.check(name, path, shapes, chosen.placements, chosen.seed)
-            found = Counter(verdict.outcome for verdict in verdicts)
-            counts += found
-            models += 1
-            if len(found) > 1 or "runs" not in found:
-                print(f"{name}: " + ", ".join(f"{n} {outcome}" for outcome, n in found.items()), flush=True)
-            for verdict in verdicts:
-                if verdict.outcome in FAULTS:
-                    print(f"  {verdict.placement}: {verdict.outcome}: {verdict.reason}", flush=True)
-    print(f"{models} models, {counts.total()} verdicts")
-    print("\n".join(f"{counts[outcome]:6} {outcome}" for outcome in CLASSES))
-    return int(any(counts[outcome] for outcome in FAULTS))
+def _run(
+    model: ov.Model, reference: tuple[ov.Core, list[Any], list[Any]], count: int | None = None
+) -> Verdict:
+    """``runs``, ``fails``, ``wrong`` or ``other count``, and why."""
+    core, inputs, expected = reference
+    try:
+        compiled = core.compile_model(model, "HETERO:" + ",".join(DEVICES))
+        found = _two_runs(compiled, inputs)
+    except RuntimeError as cause:
+        return Verdict("fails", last_line(cause))
+    error = relative_error(*([np.nan_to_num(x) for x in y] for y in (found, expected)))
+    if error > TOLERANCE:
+        return Verdict("wrong", f"error {error:.1e}")
+    submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
+    is_mixed = len(set(compiled.get_property("EXECUTION_DEVICES"))) > 1
+    if count is not None and is_mixed and submodels != count:
+        return Verdict("other count", f"{submodels} submodels, predicted {count}")
+    return Verdict("runs", "")
 
 
-def _models(chosen: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Path, dict[str, list[int]]]]:
-    """Name, IR and shapes of every model asked for."""
-    for file in map(Path, chosen.models):
-        beside = file.with_suffix(".json")
-        yield file.stem, file, json.loads(beside.read_text()) if beside.exists() else {}
-    if chosen.networks is not None:
-        import transformers_networks
-
-        for name in chosen.networks or transformers_networks.NAMES:
-            network = transformers_networks.build(name)
-            path = folder / f"{name.replace(':', '_')}.xml"
-            ov.save_model(network.model, path, compress_to_fp16=False)
-            yield name, path, network.shapes
-    if chosen.random:
-        from random_dynamic_models import random_dynamic_model
-
-        for seed in range(chosen.seed, chosen.seed + chosen.random):
-            path = folder / "random.xml"
-            made = random_dynamic_model(seed)
-            ov.save_model(made.model, path, compress_to_fp16=False)
-            yield f"random {seed}", path, made.shapes
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _two_runs(compiled: ov.CompiledModel, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Two runs of one request, so that state counts."""
+    request = compiled.create_infer_request()
+    return [request.infer(inputs)[port].copy() for _ in range(2) for port in compiled.outputs]

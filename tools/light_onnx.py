@@ -11,8 +11,6 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset15 as ops
 
-__all__ = ["NAMES", "build", "path_of"]
-
 NAMES = (
     "bvlc_alexnet",
     "densenet121",

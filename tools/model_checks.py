@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,19 +16,12 @@ from ov_autoplace.graph.extract import extract, extract_structure
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.placement.partition import graph_subgraphs, number_devices
 
-__all__ = [
-    "TOLERANCE",
-    "inputs_in_range",
-    "is_random",
-    "open_shapes",
-    "outputs_of",
-    "random_inputs",
-    "random_regions",
-    "relative_error",
-]
-
 TOLERANCE = 1e-3
 """Largest :func:`relative_error` of answers that are the same, where both were computed in f32."""
+
+
+DEVICES = ("XCPU", "CPU")
+"""Two equal devices: see :func:`equal_devices`."""
 
 
 def random_inputs(model: ov.Model, seed: int, default_size: int = 4) -> dict[str | int, NDArray[Any]]:
@@ -173,3 +166,33 @@ def _states_are_whole(model: ov.Model, device_of: Mapping[str, str]) -> bool:
     for op in states:
         places.setdefault(op.get_attributes()["variable_id"], set()).add(subgraph_of[op.friendly_name])
     return all(len(subgraphs) == 1 for subgraphs in places.values())
+
+
+def group_placements(groups: int, seed: int) -> Iterator[NDArray[np.int32]]:
+    """Device of each group, ``int32[G]``: by turns runs of groups, single groups moved, and pure chance."""
+    random = np.random.default_rng(seed)
+    while True:
+        cuts = np.sort(random.integers(0, groups, int(random.integers(1, 8))))
+        yield (np.searchsorted(cuts, np.arange(groups), side="right") % 2).astype(np.int32)
+        moved = random.random(groups) < 3 / groups
+        yield moved.astype(np.int32)
+        yield random.integers(0, 2, groups).astype(np.int32)
+
+
+def equal_devices() -> ov.Core:
+    """Two equal devices that compute in f32, so that only a broken cut can change an output.
+
+    On compressed weights the plugin would otherwise round activations to eight bits, not alike in every cut.
+    """
+    core = ov.Core()
+    if DEVICES[0] not in core.available_devices:
+        core.register_plugin(f"{ov.__path__[0]}/libs/libopenvino_intel_cpu_plugin.so", DEVICES[0])
+    for device in DEVICES:
+        core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0})
+    return core
+
+
+def last_line(cause: BaseException) -> str:
+    """The last line of an error that says something, or the error's type."""
+    lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(cause).__name__)[:300]

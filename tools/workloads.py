@@ -44,7 +44,6 @@ def network_workload(family: str, groups: int, seed: int) -> Workload:
         if abs(len(coarse) - groups) <= 0.1 * groups:
             break
         num_ops = max(1, round(num_ops * groups / len(coarse)))
-    assert best is not None
     return best
 
 

@@ -10,7 +10,7 @@ seed decides, so that a family is many different graphs. The learned policy is t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -36,51 +36,149 @@ from networks import (
 )
 from networks.builder import NetworkBuilder, Weights
 
-__all__ = [
-    "FAMILIES",
-    "HELD_OUT_FAMILIES",
-    "NAMES",
-    "TRAINING_FAMILIES",
-    "VALIDATION_FAMILIES",
-    "build",
-    "build_scaled",
-    "network_of",
-]
-
 
 class _Network(NamedTuple):
     """A builder and the dataclass of its sizes.
 
-    ``config()`` is full, ``config.small()`` is small and ``config.varied(depth, random)`` is random.
+    ``config()`` is full, ``config(**small)`` is small and ``config.varied(depth, random)`` is random.
     """
 
     builder: Callable[[Any, NetworkBuilder], ov.Model]
     config: Any
+    small: Mapping[str, Any]
     weight_type: DTypeLike = np.float32
 
 
+_RESNET = {"image": 32, "width": 8, "blocks": (1, 2), "classes": 10}
 _NETWORKS = {
-    "inception_v3": _Network(cnn.inception_v3, cnn.InceptionConfig, np.float16),
-    "resnet50": _Network(cnn.resnet50, cnn.ResNetConfig, np.float16),
-    "bert_base": _Network(attention.bert, attention.BertConfig, np.float16),
-    "mobilenet_v2": _Network(cnn.mobilenet_v2, cnn.MobileNetConfig),
-    "two_tower": _Network(branching.two_tower, branching.TwoTowerConfig),
-    "wavenet": _Network(sequence.wavenet, sequence.WaveNetConfig),
-    "lstm_lm": _Network(sequence.lstm_lm, sequence.LstmConfig),
-    "decoder": _Network(attention.decoder, attention.DecoderConfig),
-    "control_flow": _Network(branching.control_flow, branching.ControlFlowConfig),
-    "unet": _Network(dense_prediction.unet, dense_prediction.UNetConfig),
-    "ssdlite": _Network(dense_prediction.ssdlite, dense_prediction.SsdConfig),
-    "vgg16": _Network(plain_cnn.vgg, plain_cnn.VggConfig),
-    "densenet121": _Network(plain_cnn.densenet, plain_cnn.DenseNetConfig),
-    "efficientnet_b0": _Network(efficient_cnn.efficientnet, efficient_cnn.EfficientNetConfig),
-    "mixture_of_experts": _Network(experts.mixture_of_experts, experts.ExpertsConfig),
-    "inception_like": _Network(random_cnn.inception_like, random_cnn.RandomInceptionConfig),
-    "amoebanet": _Network(cells.amoebanet, cells.AmoebaNetConfig),
-    "vit_base": _Network(vision_transformer.vit, vision_transformer.VitConfig),
-    "transformer_xl": _Network(relative_attention.transformer_xl, relative_attention.TransformerXlConfig),
-    "rnnlm": _Network(recurrent.rnnlm, recurrent.RnnLmConfig),
-    "gnmt": _Network(translation.gnmt, translation.GnmtConfig),
+    # one block of each kind, channels divided by 16
+    "inception_v3": _Network(
+        cnn.inception_v3,
+        cnn.InceptionConfig,
+        {"image": 75, "divisor": 16, "blocks": (1, 1, 1), "classes": 10},
+        np.float16,
+    ),
+    # two stages on thumbnails
+    "resnet50": _Network(cnn.resnet50, cnn.ResNetConfig, _RESNET, np.float16),
+    # two narrow layers on eight tokens
+    "bert_base": _Network(
+        attention.bert,
+        attention.BertConfig,
+        {"layers": 2, "width": 32, "heads": 2, "vocabulary": 100, "positions": 16, "tokens": 8},
+        np.float16,
+    ),
+    # three stages on thumbnails
+    "mobilenet_v2": _Network(
+        cnn.mobilenet_v2,
+        cnn.MobileNetConfig,
+        {
+            "image": 32,
+            "stem": 8,
+            "stages": ((1, 8, 1, 1), (4, 12, 2, 2), (4, 16, 1, 2)),
+            "head": 32,
+            "classes": 10,
+        },
+    ),
+    # the smallest image tower beside eight tokens
+    "two_tower": _Network(
+        branching.two_tower,
+        branching.TwoTowerConfig,
+        {"image": cnn.ResNetConfig(**_RESNET), "vocabulary": 100, "tokens": 8, "width": 16, "joint": 16},
+    ),
+    # two stacks of three layers on 64 samples
+    "wavenet": _Network(
+        sequence.wavenet,
+        sequence.WaveNetConfig,
+        {"stacks": 2, "layers": 3, "channels": 8, "skip_channels": 16, "levels": 16, "samples": 64},
+    ),
+    # two narrow layers on six tokens
+    "lstm_lm": _Network(
+        sequence.lstm_lm, sequence.LstmConfig, {"layers": 2, "width": 16, "vocabulary": 50, "tokens": 6}
+    ),
+    # two narrow layers that remember eight tokens
+    "decoder": _Network(
+        attention.decoder,
+        attention.DecoderConfig,
+        {"layers": 2, "width": 32, "heads": 2, "vocabulary": 100, "context": 8},
+    ),
+    # three iterations on narrow layers
+    "control_flow": _Network(
+        branching.control_flow, branching.ControlFlowConfig, {"width": 16, "rows": 4, "iterations": 3}
+    ),
+    # two levels on thumbnails
+    "unet": _Network(
+        dense_prediction.unet, dense_prediction.UNetConfig, {"image": 32, "width": 4, "depth": 2}
+    ),
+    # two sources on thumbnails
+    "ssdlite": _Network(
+        dense_prediction.ssdlite,
+        dense_prediction.SsdConfig,
+        {
+            "image": 64,
+            "stem": 8,
+            "stages": ((1, 8, 1, 1), (4, 12, 1, 2), (4, 16, 1, 2)),
+            "sources": (1, 2),
+            "anchors": 2,
+            "classes": 4,
+            "kept": 5,
+        },
+    ),
+    # two blocks on thumbnails
+    "vgg16": _Network(
+        plain_cnn.vgg,
+        plain_cnn.VggConfig,
+        {"image": 32, "width": 8, "blocks": (1, 2), "widest": 16, "hidden": 32, "classes": 10},
+    ),
+    # two blocks on thumbnails
+    "densenet121": _Network(
+        plain_cnn.densenet,
+        plain_cnn.DenseNetConfig,
+        {"image": 32, "growth": 4, "blocks": (2, 2), "classes": 10},
+    ),
+    # two stages on thumbnails
+    "efficientnet_b0": _Network(
+        efficient_cnn.efficientnet,
+        efficient_cnn.EfficientNetConfig,
+        {"image": 32, "stem": 8, "stages": ((1, 8, 1, 1, 3), (4, 12, 2, 2, 5)), "head": 32, "classes": 10},
+    ),
+    # two layers of three narrow experts
+    "mixture_of_experts": _Network(
+        experts.mixture_of_experts,
+        experts.ExpertsConfig,
+        {"layers": 2, "tokens": 6, "width": 16, "experts": 3, "hidden": 16, "mixing": 8, "classes": 10},
+    ),
+    # two blocks on thumbnails
+    "inception_like": _Network(
+        random_cnn.inception_like,
+        random_cnn.RandomInceptionConfig,
+        {"image": 32, "width": 8, "blocks": (1, 1), "classes": 10},
+    ),
+    # one cell in each of two stages on thumbnails
+    "amoebanet": _Network(
+        cells.amoebanet,
+        cells.AmoebaNetConfig,
+        {"image": 64, "width": 8, "cells": (1, 1), "stem": 4, "classes": 10},
+    ),
+    # two narrow layers on sixteen patches
+    "vit_base": _Network(
+        vision_transformer.vit,
+        vision_transformer.VitConfig,
+        {"image": 32, "patch": 8, "layers": 2, "width": 32, "heads": 2, "classes": 10},
+    ),
+    # two narrow layers on four tokens that remember six
+    "transformer_xl": _Network(
+        relative_attention.transformer_xl,
+        relative_attention.TransformerXlConfig,
+        {"layers": 2, "width": 32, "heads": 2, "hidden": 64, "vocabulary": 50, "tokens": 4, "memory": 6},
+    ),
+    # two narrow layers on four tokens
+    "rnnlm": _Network(recurrent.rnnlm, recurrent.RnnLmConfig, {"width": 16, "vocabulary": 50, "tokens": 4}),
+    # three narrow layers from three tokens to four
+    "gnmt": _Network(
+        translation.gnmt,
+        translation.GnmtConfig,
+        {"layers": 3, "width": 16, "vocabulary": 50, "source": 3, "target": 4},
+    ),
 }
 
 NAMES = tuple(_NETWORKS)
@@ -149,7 +247,7 @@ def build(
     if size not in ("small", "full"):
         raise ValueError(f"size is 'small' or 'full', not {size!r}")
     network = _NETWORKS[name]
-    config = network.config.small() if size == "small" else network.config()
+    config = network.config(**network.small) if size == "small" else network.config()
     return network.builder(config, NetworkBuilder(seed, network.weight_type, weights))
 
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from harness.methods import SINGLE, Comparison, Instance, Outcome
 from harness.result import Result
+from random_tables import make_table
 from sections import gate
 
 
 def test_quality_is_the_geometric_mean_over_the_best_single_device():
-    found = {
-        name: {"single": 2.0, "bound": 1.0} | dict.fromkeys(gate.SOLVERS, seconds)
-        for name, seconds in (("a", 1.0), ("b", 4.0))
-    }
-    table, ratios, cases = gate.quality(found)
+    table = make_table([[1.0]], [])
+    outcomes = {SINGLE: [Outcome(2.0, bound_seconds=1.0), Outcome(2.0, bound_seconds=1.0)]}
+    outcomes |= {name: [Outcome(1.0), Outcome(4.0)] for name in gate.SOLVERS}
+    found = Comparison("two", [Instance(name, name, table) for name in "ab"], outcomes)
     # Ratios 1/2 and 2 have the geometric mean 1; the first equals the proven bound.
-    assert {ratio.value for ratio in ratios} == {1.0}
-    assert table.rows[0] == ("portfolio", "1.0000", "2.0000", "1", "1", "1")
-    result = Result("", cases=tuple(cases))
-    assert [case.what for case in result.winning] == ["portfolio on a", "policy on a"]
-    assert [case.what for case in result.losing] == ["portfolio on b", "policy on b"]
+    assert {ratio.value for ratio in gate.quality(found)} == {1.0}
+    row = next(row for row in found.table().rows if row[0] == "portfolio")
+    assert (row[5], row[7]) == ("1", "1 / 1")
+    result = Result("", cases=tuple(found.cases([SINGLE])))
+    assert {case.what for case in result.winning} == {"portfolio on a", "policy on a"}
+    assert {case.what for case in result.losing} == {"portfolio on b", "policy on b"}
 
 
 def test_a_wrong_count_raises_the_ratio():

@@ -13,7 +13,7 @@ import torch
 from rival_tables import random_problem
 
 from harness import BENCH
-from harness.methods import OURS, SINGLE, UNTRAINED, immediate_methods, searches, try_it
+from harness.methods import OURS, SINGLE, UNTRAINED, Instance, immediate_methods, searches, try_it
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.placement.simulator import simulate, simulate_batch
 from ov_autoplace.policy.runner import PolicyRunner
@@ -135,6 +135,8 @@ def test_every_method_places_a_small_problem_legally() -> None:
     methods = immediate_methods(PolicyRunner()) | searches()
     assert {*OURS, SINGLE, *UNTRAINED, "hsdag", "gdp", "giph"} <= set(methods)
     options = RivalOptions(evaluations=3)
-    for name, outcome in ((name, try_it(method, table, options)) for name, method in methods.items()):
+    for name, outcome in (
+        (name, try_it(method, Instance("small", "small", table), options)) for name, method in methods.items()
+    ):
         assert np.isfinite(outcome.latency_seconds), (name, outcome.refusal)
         assert outcome.bound_seconds <= outcome.latency_seconds * (1 + 1e-9), name

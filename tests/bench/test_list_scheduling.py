@@ -1,4 +1,4 @@
-"""HEFT against the example of its publication, a direct reading of its rules, and our constraints."""
+"""HEFT against the example of its publication, and our constraints."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import pytest
 from rival_tables import random_problem
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import PlacementError
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions
 from random_tables import make_table
 from rivals import RIVALS
-from rivals.list_scheduling import list_schedule, upward_ranks
 
 # Topcuoglu et al. 2002, figure 2: a graph of ten tasks on three processors.
 COSTS = [
@@ -44,9 +42,7 @@ EDGES = {
     (8, 10): 11,
     (9, 10): 13,
 }
-PUBLISHED_RANKS = [108.0, 77.0, 80.0, 80.0, 69.0, 63.333, 42.667, 35.667, 44.333, 14.667]
 PUBLISHED_PROCESSORS = [3, 1, 3, 2, 3, 2, 3, 1, 2, 2]
-PUBLISHED_MAKESPAN = 80.0
 
 
 @pytest.fixture
@@ -54,51 +50,9 @@ def published() -> CostTable:
     return make_table(COSTS, [(a - 1, cost, [b - 1]) for (a, b), cost in EDGES.items()])
 
 
-def test_ranks_are_those_of_the_publication(published: CostTable) -> None:
-    assert upward_ranks(published, published.op_seconds) == pytest.approx(PUBLISHED_RANKS, abs=5e-4)
-
-
-def test_the_schedule_is_that_of_the_publication(published: CostTable) -> None:
-    schedule = list_schedule(Problem.of(published))
-    assert (schedule.assignment + 1).tolist() == PUBLISHED_PROCESSORS
-    assert schedule.makespan_seconds == pytest.approx(PUBLISHED_MAKESPAN)
-
-
-@pytest.mark.parametrize("devices", [1, 2, 3])
-@pytest.mark.seeds(10)
-def test_schedules_are_possible_and_every_group_finishes_as_early_as_it_can(seed: int, devices: int) -> None:
-    """Each group is put where it finishes earliest, found here by trying every moment that could be one."""
-    table = random_problem(seed, devices)
-    schedule = list_schedule(Problem.of(table))
-    start, finish, device = schedule.start_seconds, schedule.finish_seconds, schedule.assignment
-    arcs = [
-        (int(p), int(c), float(table.tensor_bytes[t]))
-        for t, p in enumerate(table.tensor_producer)
-        for c in table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]]
-    ]
-
-    def ready(g: int, d: int) -> float:
-        times = [0.0]
-        for p, c, size in arcs:
-            if c == g:
-                e = device[p]
-                way = table.transfer_latency[e, d] + table.transfer_seconds_per_byte[e, d] * size
-                times.append(finish[p] + (way if e != d else 0.0))
-        return max(times)
-
-    done: list[int] = []
-    for g in sorted(range(len(table)), key=lambda g: (-upward_ranks(table, table.op_seconds)[g], g)):
-        best = np.inf
-        for d in range(devices):
-            length = table.op_seconds[g, d]
-            busy = [(start[o], finish[o]) for o in done if device[o] == d]
-            for begin in [ready(g, d), *(end for _, end in busy)]:
-                free = all(begin + length <= s + 1e-12 or begin >= e - 1e-12 for s, e in busy)
-                if begin >= ready(g, d) and free:
-                    best = min(best, begin + length)
-        assert finish[g] == pytest.approx(best, rel=1e-12), f"seed {seed}, group {g}"
-        assert finish[g] - start[g] == pytest.approx(table.op_seconds[g, device[g]])
-        done.append(g)
+def test_devices_are_those_of_the_publication(published: CostTable) -> None:
+    answer = RIVALS["list scheduling"](Problem.of(published), SolverOptions())
+    assert (answer.assignment + 1).tolist() == PUBLISHED_PROCESSORS
 
 
 def test_groups_that_must_share_a_device_do_and_pins_hold() -> None:
@@ -140,14 +94,5 @@ def test_full_devices_are_left_out_and_what_fits_nowhere_falls_back_to_first_fit
         memory_bytes=np.array([5.0, 5.0, 10.0]),
         memory_capacity=np.array([10.0, 10.0]),
     )
-    with pytest.raises(PlacementError, match="'group2' is full"):
-        list_schedule(Problem.of(tight))
     answer = RIVALS["list scheduling"](Problem.of(tight), SolverOptions()).assignment
     assert answer.tolist() == [0, 0, 1]
-
-
-def test_constants_are_no_dependency() -> None:
-    """A constant that a later group holds is read by an earlier one; neither waits for the other."""
-    table = make_table([[1.0], [1.0]], [(1, 100.0, [0])], tensor_is_constant=np.array([True]))
-    assert upward_ranks(table, table.op_seconds).tolist() == [1.0, 1.0]
-    assert list_schedule(Problem.of(table)).makespan_seconds == 2.0

@@ -8,7 +8,7 @@ import pytest
 
 from control_groups import NoGroupError, control_group
 from harness.process import Failure, in_child
-from sections.quota import OURS, PLAIN, _result, compare
+from sections.quota import OURS, PLAIN, compare, result_of
 
 
 def outcome(median: float, plain: tuple[float, float], ours: tuple[float, float]) -> dict[str, object]:
@@ -31,10 +31,16 @@ def test_bars_say_who_missed_them():
         },
         1.5: {"worse": outcome(2e-3, (100.0, 0.01), (70.0, 0.02))},
     }
-    result = _result(found, 0, ["x: it failed"])
-    assert [table.rows[0][0] for table in result.tables] == ["well", "worse"]
-    assert [row[5].split(" ")[0] for row in result.tables[0].rows] == ["1.21", "1.00", "1.00"]
-    assert [row[8] for row in result.tables[0].rows] == ["10.00", "2.00", "1.00"]
+    result = result_of(found, 0, ["x: it failed"])
+    (table,) = result.tables
+    assert [row[:2] for row in table.rows] == [
+        ("well", "1"),
+        ("short", "1"),
+        ("small", "1"),
+        ("worse", "1.5"),
+    ]
+    assert [row[3].split(" ")[0] for row in table.rows] == ["1.21", "1.00", "1.00", "0.70"]
+    assert [row[6] for row in table.rows] == ["10.00", "2.00", "1.00", "0.50"]
     failed, *bars = result.remarks
     assert failed == "x: it failed"
     assert [text.rpartition(": ")[2] for text in bars[:2]] == ["none", "short 2.0"]

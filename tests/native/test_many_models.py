@@ -8,7 +8,6 @@ import openvino as ov
 import pytest
 
 import extension_checks
-import foreign_checks
 import zoo
 
 
@@ -26,7 +25,7 @@ def test_mixes_are_followed(both, name: str, tmp_path: Path) -> None:
 def test_models_without_annotation_are_read_and_run_alike(both, tmp_path: Path) -> None:
     faults = {
         name: fault
-        for name, path in foreign_checks.foreign_models(60, 52_012, tmp_path)
-        if (fault := foreign_checks.check_foreign(both, path, 52_012))
+        for name, path in extension_checks.foreign_models(60, 52_012, tmp_path)
+        if (fault := extension_checks.check_foreign(both, path, 52_012))
     }
     assert not faults

@@ -9,7 +9,7 @@ import openvino as ov
 import openvino.opset13 as ops
 import pytest
 
-from legality_worker import group_placements
+from model_checks import group_placements
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen

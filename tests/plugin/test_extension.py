@@ -14,7 +14,6 @@ import pytest
 from openvino import opset13 as ops
 
 import extension_checks
-import foreign_checks
 import zoo
 from ov_autoplace import annotate, extension_path
 from ov_autoplace.graph import coarsen, extract
@@ -86,8 +85,8 @@ def test_mixes_of_random_dynamic_models_run_as_annotated(both, tmp_path: Path) -
 
 
 def test_foreign_models_are_read_as_without_it(both, tmp_path: Path) -> None:
-    for name, path in foreign_checks.foreign_models(4, 88, tmp_path):
-        assert not foreign_checks.check_foreign(both, path, 88), name
+    for name, path in extension_checks.foreign_models(4, 88, tmp_path):
+        assert not extension_checks.check_foreign(both, path, 88), name
 
 
 def test_python_sees_the_classes_that_it_knows(both, chain, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # The benchmark suite, with a virtual GPU. Included by the Makefile.
-# Further options: make bench BENCH_ARGS='--sections power,scaling --resume'
+# Further options: make bench BENCH_ARGS='--sections power,scaling'
 BENCH_ARGS ?=
 bench_python = $(VENV)/all/bin/python
 

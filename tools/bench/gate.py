@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.report import print_table
+from harness.report import table_lines
 from harness.result import FLOORS, Ratio, Result, Table
-
-__all__ = ["Verdict", "compare", "limit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ def show(verdicts: Sequence[Verdict], remarks: Sequence[str]) -> None:
     if changed:
         columns = ("ratio", "accepted", "now", "limit", "")
         rows = [(v.name, _cell(v.old), _cell(v.new), f"{v.limit:.4f}", v.word) for v in changed]
-        print_table(Table("Ratios that changed (lower is better)", columns, rows))
+        print(*table_lines(Table("Ratios that changed (lower is better)", columns, rows)), sep="\n")
     for remark in remarks:
         print(remark)
     print(f"{len(verdicts)} ratios compared, {sum(v.fails for v in verdicts)} worse or missing")

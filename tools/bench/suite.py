@@ -1,6 +1,6 @@
 """The benchmark suite, whole or single sections of it.
 
-    python tools/bench/suite.py [--quick] [--resume] [--virtual-gpu FILE]
+    python tools/bench/suite.py [--quick] [--virtual-gpu FILE]
     python tools/bench/suite.py --sections placement,scaling
     python tools/bench/suite.py --sections accuracy --with models=held-out size=small placements=12
 
@@ -8,17 +8,14 @@ Every section runs in a process of its own, most pieces of it again in one each:
 and the rest goes on. A whole run writes BENCHMARKS.md and benchmarks.json anew after every section; with
 ``--sections`` the others keep what they were in the files. Sections outside of a whole run, single quick ones
 and those with options are written to ``build/bench/results`` instead, unless ``--output`` says where; all are
-printed. Finished pieces are kept under ``build/bench``; ``--resume`` goes on where a killed run of the same
-commit stopped. Nothing else should run on the machine meanwhile.
+printed. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -27,15 +24,13 @@ from typing import Any
 
 from harness import ROOT
 from harness.environment import gpu_variables, head_of, provenance
-from harness.process import CACHE_VARIABLE, Failure, commit, in_child
-from harness.report import markdown, print_result
+from harness.process import Failure, in_child
+from harness.report import lines_of, markdown
 from harness.result import Result
 from ov_autoplace._base.files import write_text_atomically
 from sections import ACCEPTED, SECTIONS, call, options_of
 
-__all__ = ["main", "run_section", "write"]
-
-_CACHE = ROOT / "build" / "bench"
+_LOOKS = ROOT / "build" / "bench" / "results"
 _SCHEMA = 1
 
 
@@ -77,15 +72,6 @@ def _text(document: Mapping[str, Any]) -> str:
     return f'{json.dumps(rest, indent=1)[:-2]},\n "sections": {{\n{sections}\n}}\n}}\n'
 
 
-def _cache(resume: bool) -> Path:
-    """The folder of finished pieces of this commit; an empty one unless a run is resumed."""
-    folder = _CACHE / (commit() or "no-commit")
-    if not resume:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def _sections(text: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in SECTIONS]
@@ -104,7 +90,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sections", type=_sections, metavar="A,B", help=f"of {', '.join(SECTIONS)}")
     parser.add_argument("--with", nargs="+", default=[], metavar="NAME=VALUE", help="options of one section")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--resume", action="store_true", help="go on where a run of this commit stopped")
     parser.add_argument("--virtual-gpu", type=Path, metavar="FILE", help="variables of tools/virtual_gpu")
     parser.add_argument("--output", type=Path, help="folder of both files (default: the top)")
     arguments = parser.parse_args(argv)
@@ -120,7 +105,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         chosen = arguments.sections or ()
         is_look = bool(arguments.pairs) or (arguments.quick and bool(chosen))
         is_published = not is_look and set(chosen) <= set(ACCEPTED)
-        arguments.output = ROOT if is_published else _CACHE / "results"
+        arguments.output = ROOT if is_published else _LOOKS
     return arguments
 
 
@@ -135,7 +120,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     written = arguments.output / "benchmarks.json"
     if arguments.sections and written.exists():
         document["sections"] = json.loads(written.read_text(encoding="utf-8"))["sections"]
-    os.environ[CACHE_VARIABLE] = str(_cache(arguments.resume))
     failed = []
     for name in arguments.sections or ACCEPTED:
         record = run_section(name, arguments.quick, arguments.seed, arguments.virtual_gpu, arguments.pairs)
@@ -145,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "failure" in record:
             failed.append(name)
         else:
-            print_result(Result.from_dict(record["result"]))
+            print(*lines_of(Result.from_dict(record["result"])), sep="\n")
         print(f"{name}: {record.get('failure', 'done')} ({record['seconds']:.0f} s)", flush=True)
     print(f"wrote {arguments.output / 'BENCHMARKS.md'} and {written}")
     if failed:

@@ -18,8 +18,6 @@ import typer
 from ov_autoplace.cli.app import app
 from ov_autoplace.decide.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
 
-__all__ = ["EXAMPLES", "attribute_descriptions", "command_line_markdown", "options_markdown"]
-
 _TYPES = {
     "str": "text",
     "Sequence[tuple[int, int]]": "list of lanes and the threads of each",

@@ -8,8 +8,6 @@ import math
 import random
 from typing import Any
 
-__all__ = ["mutate"]
-
 _STRANGE_TEXTS = (
     "",
     " ",

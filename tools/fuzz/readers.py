@@ -11,8 +11,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fuzz import files, texts, training_files
+from ov_autoplace.cli.placer_options import read_config
 from ov_autoplace.errors import (
     AutoplaceError,
     CheckpointError,
@@ -25,8 +27,9 @@ from ov_autoplace.errors import (
 )
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.policy.card import CARD
-
-__all__ = ["READERS", "Reader"]
+from ov_autoplace.training.labelled import load_labelled
+from ov_autoplace.training.logs import read_log
+from ov_autoplace.training.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,19 @@ class Reader:
 
 def _json(*values: object) -> Callable[[], list[bytes]]:
     return lambda: [json.dumps(value).encode() for value in values]
+
+
+def _of_json(use: Callable[[Any, Path], object]) -> Callable[[bytes, Path], object]:
+    """Reads bytes as JSON, and hands the value on."""
+
+    def read(data: bytes, folder: Path) -> object:
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return False
+        return use(value, folder)
+
+    return read
 
 
 def _texts(*values: str) -> Callable[[], list[bytes]]:
@@ -90,7 +106,7 @@ READERS: tuple[Reader, ...] = (
         opens=Placement.load,
         file=files.AFFINITY_FILE,
     ),
-    Reader("annotated-model", files.annotated_model, _json(files.NOTES, {}), (PlacementError,), 4),
+    Reader("annotated-model", _of_json(files.annotated_model), _json(files.NOTES, {}), (PlacementError,), 4),
     _file("cost-table", "net.table.json", files.cost_table, files.cost_table_seeds, (CostTableError,), 4),
     Reader("placed-table", files.placed_table, files.cost_table_seeds, (AutoplaceError,), 0.5),
     _file("answer", "answer.json", files.printed_answer, files.printed_answer_seeds, (OptionError,)),
@@ -100,24 +116,26 @@ READERS: tuple[Reader, ...] = (
     _file(
         "dnn-partitioning", "graph.json", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5
     ),
-    Reader("plan", files.plan, _json(files.LANES), (PlacementError,), 1),
-    Reader("pool-plan", files.plan, _json(files.POOL), (PlacementError,), 1),
+    Reader("plan", _of_json(files.plan), _json(files.LANES), (PlacementError,), 1),
+    Reader("pool-plan", _of_json(files.plan), _json(files.POOL), (PlacementError,), 1),
     _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
-    _file("workload", "net.npz", training_files.workload, training_files.workload_seeds, (TrainingError,), 2),
+    _file("workload", "net.npz", Workload.load, training_files.workload_seeds, (TrainingError,), 2),
     Reader(
         "workload-arrays",
-        training_files.workload_arrays,
+        _of_json(training_files.workload_arrays),
         _json(training_files.WORKLOAD),
         (TrainingError,),
         0.8,
     ),
-    _file("shard", "part.npz", training_files.shard, training_files.shard_seeds, (TrainingError,)),
-    _file("log", "log.jsonl", training_files.log, training_files.log_seeds, (TrainingError,), 10),
+    _file("shard", "part.npz", load_labelled, training_files.shard_seeds, (TrainingError,)),
+    _file("log", "log.jsonl", read_log, training_files.log_seeds, (TrainingError,), 10),
     _file("card", CARD, training_files.card, training_files.card_seeds, (CheckpointError,), 4),
-    Reader("card-fields", training_files.card_fields, training_files.card_seeds, (CheckpointError,), 2),
+    Reader(
+        "card-fields", _of_json(training_files.card_fields), training_files.card_seeds, (CheckpointError,), 2
+    ),
     Reader(
         "checkpoint",
-        training_files.checkpoint,
+        _of_json(training_files.checkpoint),
         training_files.checkpoint_seeds,
         (CheckpointError,),
         0.2,
@@ -134,7 +152,7 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "state-fields",
-        training_files.state_fields,
+        _of_json(training_files.state_fields),
         training_files.state_field_seeds,
         (TrainingError,),
         0.2,
@@ -142,7 +160,7 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "measurements",
-        training_files.measurements,
+        _of_json(training_files.measurements),
         training_files.measurements_seeds,
         (TrainingError,),
         1,
@@ -151,16 +169,22 @@ READERS: tuple[Reader, ...] = (
     _file(
         "configuration-file",
         "config.json",
-        texts.configuration_file,
+        lambda path: read_config(str(path)),
         _json(texts.CONFIGURATION),
         (OptionError,),
         6,
     ),
     Reader("configuration", texts.configuration, _json(texts.CONFIGURATION), (OptionError,), 7),
-    Reader("options", texts.options, _json(*texts.OPTIONS), (OptionError,), 13),
-    Reader("command-line", texts.command_line, _json(*texts.ARGUMENTS), (OptionError,), 13),
-    Reader("constraints", texts.constraints, _json(*texts.CONSTRAINTS), (OptionError, PlacementError), 1.0),
-    Reader("shapes", texts.shapes, _json(*texts.SHAPES), (OptionError,), 4),
+    Reader("options", _of_json(texts.options), _json(*texts.OPTIONS), (OptionError,), 13),
+    Reader("command-line", _of_json(texts.command_line), _json(*texts.ARGUMENTS), (OptionError,), 13),
+    Reader(
+        "constraints",
+        _of_json(texts.constraints),
+        _json(*texts.CONSTRAINTS),
+        (OptionError, PlacementError),
+        1.0,
+    ),
+    Reader("shapes", _of_json(texts.shapes), _json(*texts.SHAPES), (OptionError,), 4),
     Reader("budget", texts.budget, _texts("120s", "5m", "1.5h", "800ms", "90"), (OptionError,), 14),
     Reader("devices", texts.devices, _texts("CPU"), (DeviceError,), 1),
     Reader("extra-devices", texts.extra_devices, _texts(*texts.EXTRA_DEVICES), (DeviceError,), 0.1),

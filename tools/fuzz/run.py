@@ -6,7 +6,7 @@ A reader may accept an input or raise what it says it raises. Anything else is a
 crash of the process, an input that takes longer than 10 seconds, more than 2 GiB of memory. Faults are kept
 as files in ``OUTPUT/READER/faults``; ``--again FILE`` runs one of them, with the traceback. What took long or
 ended the process without a word is run again first: a machine that was paused is no fault of the reader.
-Runs into the same folder go on with its corpus and add up in ``OUTPUT/counts.json``: give each its own seed.
+Runs into the same folder go on with its corpus: give each its own seed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
@@ -31,12 +32,29 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from fuzz.counts import Outcome, add_up
-
 _SECONDS_PER_INPUT, _MEGABYTES, _LONGEST = 10, 2048, 16384
 _START_SECONDS, _POLL_SECONDS = 300, 0.25
 _NEVER_SECONDS = 10**8  # :func:`_wait` looks after the time
 _TRIES = 20
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What fuzzing a reader found: inputs by what became of them, the corpus at the end, files of faults."""
+
+    reader: str
+    counts: tuple[int, int, int]
+    seconds: float
+    corpus: int
+    faults: tuple[str, ...]
+
+    def __str__(self) -> str:
+        accepted, refused, skipped = self.counts
+        return (
+            f"{self.reader:18} {sum(self.counts):8} inputs, {accepted:7} accepted, {refused:7} refused, "
+            f"{skipped:6} skipped, {self.seconds:6.0f} s, {self.corpus:4} in the corpus, "
+            f"{len(self.faults)} faults"
+        )
 
 
 class _Board:
@@ -121,31 +139,24 @@ def _fuzz_all(options: argparse.Namespace) -> int:
     end = time.time() + options.seconds if options.seconds else math.inf
     left = len(readers)
 
-    def fuzz(reader: Any) -> Outcome:
+    def fuzz(reader: Any) -> _Outcome:
         nonlocal left
         seconds = (end - time.time()) * min(options.jobs, left) / left
         left -= 1
         inputs = max(1, round(options.inputs * reader.share / shares))
         outcome = _fuzz(reader, inputs, time.time() + seconds, options.output.resolve(), options.seed)
-        print(
-            f"{outcome.reader:18} {outcome.inputs:8} inputs, {outcome.accepted:7} accepted, "
-            f"{outcome.refused:7} refused, {outcome.skipped:6} skipped, {outcome.seconds:6.0f} s, "
-            f"{outcome.corpus:4} in the corpus, {len(outcome.faults)} faults",
-            flush=True,
-        )
+        print(outcome, flush=True)
         return outcome
 
-    found: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(fuzz, readers):
-            found = add_up(options.output / "counts.json", options.seed, [outcome])
+        found = list(pool.map(fuzz, readers))
     faults = [fault for outcome in found for fault in outcome.faults]
-    total = sum(outcome.inputs for outcome in found)
-    print(f"{total} inputs with those of earlier runs, {len(faults)} faults", *faults, sep="\n")
+    total = sum(sum(outcome.counts) for outcome in found)
+    print(f"{total} inputs, {len(faults)} faults", *faults, sep="\n")
     return int(bool(faults))
 
 
-def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Outcome:
+def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> _Outcome:
     """One reader in processes of its own: a fault ends one, and the next goes on with what is left."""
     corpus, faults = output / reader.name / "corpus", output / reader.name / "faults"
     for folder in (corpus, faults):
@@ -180,9 +191,7 @@ def _fuzz(reader: Any, inputs: int, until: float, output: Path, seed: int) -> Ou
         if not status:
             break
     elapsed = time.time() - started
-    return Outcome(
-        reader.name, sum(board.counts), *board.counts, elapsed, len(list(corpus.iterdir())), tuple(found)
-    )
+    return _Outcome(reader.name, board.counts, elapsed, len(list(corpus.iterdir())), tuple(found))
 
 
 def _run(command: list[str], log: Path, board: _Board) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cache
 from pathlib import Path
@@ -21,24 +20,6 @@ from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.training.finetuning.budget import parse_seconds
-
-__all__ = [
-    "ARGUMENTS",
-    "CONFIGURATION",
-    "CONSTRAINTS",
-    "EXTRA_DEVICES",
-    "OPTIONS",
-    "SHAPES",
-    "budget",
-    "command_line",
-    "configuration",
-    "configuration_file",
-    "constraints",
-    "devices",
-    "extra_devices",
-    "options",
-    "shapes",
-]
 
 CONFIGURATION = {"AUTOPLACE_MODE": "TUNE", "AUTOPLACE_PINS": {"*": "CPU"}, "PERFORMANCE_HINT": "LATENCY"}
 OPTIONS: tuple[dict[str, Any], ...] = (
@@ -83,17 +64,8 @@ def _text(data: bytes) -> str:
     return os.fsdecode(data)
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
+def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def configuration_file(path: Path) -> None:
-    """``--config`` that names a file."""
-    read_config(str(path))
 
 
 def configuration(data: bytes, folder: Path) -> None:
@@ -102,14 +74,14 @@ def configuration(data: bytes, folder: Path) -> None:
     split_config(read_config("{" + text if not text.lstrip().startswith("{") else text))
 
 
-def options(data: bytes, folder: Path) -> None:
+def options(given: Any, folder: Path) -> None:
     """The placer's options as Python values."""
-    PlacerOptions.from_arguments(_object(data))
+    PlacerOptions.from_arguments(_object(given))
 
 
-def command_line(data: bytes, folder: Path) -> None:
+def command_line(value: Any, folder: Path) -> None:
     """The options of the command line, which are texts, made into the placer's."""
-    given = _object(data)
+    given = _object(value)
     lists = {
         name: [text for text in value if isinstance(text, str)]
         for name in ("pins", "memory_limits", "shapes")
@@ -150,9 +122,9 @@ def _table() -> CostTable:
     )
 
 
-def constraints(data: bytes, folder: Path) -> None:
+def constraints(value: Any, folder: Path) -> None:
     """Pins and memory limits, as options read them and as a table takes them."""
-    given = _object(data)
+    given = _object(value)
     read = PlacerOptions.from_arguments(
         {"pins": given.get("pins", {}), "memory_limits": given.get("memory_limits", {})}
     )
@@ -167,9 +139,9 @@ def _dynamic() -> ov.Model:
     return ov.Model([ops.result(ops.relu(x)), ops.result(ops.relu(y))], [x, y], "net")
 
 
-def shapes(data: bytes, folder: Path) -> None:
+def shapes(given: Any, folder: Path) -> None:
     """Shapes of a dynamic model's inputs."""
-    read = PlacerOptions.from_arguments({"shapes": _object(data)})
+    read = PlacerOptions.from_arguments({"shapes": _object(given)})
     with_static_shapes(_dynamic(), read.shapes)
 
 

@@ -20,33 +20,10 @@ from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.training.examples import label_task
-from ov_autoplace.training.labelled import load_labelled, shard_bytes
-from ov_autoplace.training.logs import read_log
+from ov_autoplace.training.labelled import shard_bytes
 from ov_autoplace.training.random_graphs import random_workload
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
-
-__all__ = [
-    "WORKLOAD",
-    "card",
-    "card_fields",
-    "card_seeds",
-    "checkpoint",
-    "checkpoint_seeds",
-    "log",
-    "log_seeds",
-    "measurements",
-    "measurements_seeds",
-    "shard",
-    "shard_seeds",
-    "state",
-    "state_field_seeds",
-    "state_fields",
-    "state_seeds",
-    "workload",
-    "workload_arrays",
-    "workload_seeds",
-]
 
 WORKLOAD: dict[str, Any] = {
     "schema": 1,
@@ -80,15 +57,9 @@ def workload_seeds() -> list[bytes]:
     return [file.getvalue()]
 
 
-def workload(path: Path) -> None:
-    """A workload's archive."""
-    Workload.load(path)
-
-
-def workload_arrays(data: bytes, folder: Path) -> bool:
+def workload_arrays(fields: Any, folder: Path) -> bool:
     """A workload whose archive is whole and whose arrays are any."""
     try:
-        fields = json.loads(data)
         arrays = {str(name).replace("/", "_"): value for name, value in _arrays(fields).items()}
         arrays = {name: value for name, value in arrays.items() if value.dtype != object}
         np.savez(folder / "net.npz", **arrays)
@@ -105,19 +76,9 @@ def shard_seeds() -> list[bytes]:
     return [shard_bytes([label_task(task)])]
 
 
-def shard(path: Path) -> None:
-    """A shard of labelled problems."""
-    load_labelled(path)
-
-
 def log_seeds() -> list[bytes]:
     """Two records, and a torn one."""
     return [b'{"step": 1, "loss": 0.5}\n{"step": 2, "loss": null}\n{"st', b""]
-
-
-def log(path: Path) -> None:
-    """A training log."""
-    read_log(path)
 
 
 def card_seeds() -> list[bytes]:
@@ -125,7 +86,6 @@ def card_seeds() -> list[bytes]:
     from ov_autoplace.policy.card import _features, shipped_checkpoint
 
     shipped = shipped_checkpoint()
-    assert shipped is not None
     fields = json.loads((shipped / CARD).read_text())
     fields |= {"training": {"max_devices": 6}, "metrics": {}, "features": _features()}
     fields["files"] = {WEIGHTS: hashlib.sha256(b"").hexdigest()}
@@ -147,13 +107,12 @@ def card(path: Path) -> None:
     found.num_devices, found.max_devices  # noqa: B018 - they are read
 
 
-def card_fields(data: bytes, folder: Path) -> bool:
+def card_fields(fields: Any, folder: Path) -> bool:
     """A card whose checksum fits whatever it says, and the files that it names."""
     try:
-        signed = _signed(json.loads(data))
-    except (ValueError, RecursionError, UnicodeError):
+        stored(_signed(fields), folder, CARD)
+    except (ValueError, RecursionError):
         return False
-    stored(signed, folder, CARD)
     stored(b"", folder, WEIGHTS)
     found = load_card(folder)
     assert found.num_devices is None or isinstance(found.num_devices, int)
@@ -189,12 +148,11 @@ def _zeros(given: Any) -> Any:
     return torch.zeros(sizes[:2], dtype=dtype if isinstance(dtype, torch.dtype) else torch.float32)
 
 
-def checkpoint(data: bytes, folder: Path) -> bool:
+def checkpoint(given: Any, folder: Path) -> bool:
     """A checkpoint whose card vouches for its files, of any network and any tensors."""
     import safetensors.torch
 
     try:
-        given = json.loads(data)
         network = given["network"]
         if any(isinstance(value, int) and value > 128 for value in network.values()):
             return False  # a large network takes the memory that it says it takes
@@ -245,14 +203,13 @@ def measurements_seeds() -> list[bytes]:
     return [json.dumps([task.line(event) for event in events]).encode()]
 
 
-def measurements(data: bytes, folder: Path) -> bool:
+def measurements(lines: Any, folder: Path) -> bool:
     """The measurement log of a fine-tuning run that goes on; the input is a list of its lines."""
     from ov_autoplace.training.finetuning.files import LOG, TuningFolder
     from ov_autoplace.training.finetuning.learning_curve import best_so_far
     from ov_autoplace.training.finetuning.task import Event
 
     try:
-        lines = json.loads(data)
         text = "".join(json.dumps(line) + "\n" for line in lines)
     except (ValueError, RecursionError, TypeError):
         return False
@@ -319,7 +276,7 @@ def state_field_seeds() -> list[bytes]:
     return [json.dumps({"tensors": lists, "values": values}).encode()]
 
 
-def state_fields(data: bytes, folder: Path) -> bool:
+def state_fields(fields: Any, folder: Path) -> bool:
     """A state whose checksum fits, of any tensors and values, loaded into a network."""
     import torch
 
@@ -328,7 +285,6 @@ def state_fields(data: bytes, folder: Path) -> bool:
 
     network, optimizer, generators = _trained()
     try:
-        fields = json.loads(data)
         tensors = {}
         for name, item in fields["tensors"].items():
             whole = torch.get_rng_state() if item["values"] is None else item["values"]

@@ -12,8 +12,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["BertConfig", "DecoderConfig", "bert", "decoder", "merge_heads", "split_heads"]
-
 
 @dataclass(frozen=True)
 class BertConfig:
@@ -25,11 +23,6 @@ class BertConfig:
     vocabulary: int = 30522
     positions: int = 512
     tokens: int = 128
-
-    @classmethod
-    def small(cls) -> BertConfig:
-        """Two narrow layers on eight tokens."""
-        return cls(layers=2, width=32, heads=2, vocabulary=100, positions=16, tokens=8)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> BertConfig:
@@ -129,11 +122,6 @@ class DecoderConfig:
     heads: int = 12
     vocabulary: int = 50257
     context: int = 256
-
-    @classmethod
-    def small(cls) -> DecoderConfig:
-        """Two narrow layers that remember eight tokens."""
-        return cls(layers=2, width=32, heads=2, vocabulary=100, context=8)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> DecoderConfig:

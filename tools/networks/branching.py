@@ -13,8 +13,6 @@ from networks.builder import NetworkBuilder, Node
 from networks.cnn import MobileNetConfig, ResNetConfig, inverted_residuals, relu6, residual_stages
 from networks.variation import pick
 
-__all__ = ["ControlFlowConfig", "TwoTowerConfig", "control_flow", "two_tower"]
-
 
 @dataclass(frozen=True)
 class TwoTowerConfig:
@@ -32,11 +30,6 @@ class TwoTowerConfig:
     tokens: int = 64
     width: int = 256
     joint: int = 512
-
-    @classmethod
-    def small(cls) -> TwoTowerConfig:
-        """The smallest image tower beside eight tokens."""
-        return cls(ResNetConfig.small(), vocabulary=100, tokens=8, width=16, joint=16)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> TwoTowerConfig:
@@ -121,11 +114,6 @@ class ControlFlowConfig:
     width: int = 1024
     rows: int = 64
     iterations: int = 12
-
-    @classmethod
-    def small(cls) -> ControlFlowConfig:
-        """Three iterations on narrow layers."""
-        return cls(width=16, rows=4, iterations=3)
 
 
 def control_flow(config: ControlFlowConfig, net: NetworkBuilder) -> ov.Model:

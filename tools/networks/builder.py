@@ -16,8 +16,6 @@ from openvino import opset1
 from openvino import opset15 as ops
 from openvino.op import Constant
 
-__all__ = ["NetworkBuilder", "Node", "Weights"]
-
 # What a layer reads and returns: an op (its first output is meant) or one output of an op.
 Node: TypeAlias = ov.Node | ov.Output
 

@@ -12,8 +12,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["AmoebaNetConfig", "CellPlan", "amoebanet", "random_cell"]
-
 CellPlan = tuple[tuple[tuple[str, int], tuple[str, int]], ...]
 """Each combination adds two operations on earlier states; states 0 and 1 are the outputs of the cell before
 the last one and of the last one, combination i makes state i + 2. What none of them reads is concatenated."""
@@ -66,11 +64,6 @@ class AmoebaNetConfig:
     classes: int = 1001
     normal: CellPlan = AMOEBANET_A_NORMAL
     reduction: CellPlan = AMOEBANET_A_REDUCTION
-
-    @classmethod
-    def small(cls) -> AmoebaNetConfig:
-        """One cell in each of two stages on thumbnails."""
-        return cls(image=64, width=8, cells=(1, 1), stem=4, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> AmoebaNetConfig:

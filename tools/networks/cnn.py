@@ -12,19 +12,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick, split_depth
 
-__all__ = [
-    "InceptionConfig",
-    "MobileNetConfig",
-    "ResNetConfig",
-    "inception_v3",
-    "inverted_residuals",
-    "mobilenet_v2",
-    "relu6",
-    "residual_stages",
-    "resnet50",
-    "varied_stages",
-]
-
 # A residual branch that adds little keeps the sum's size over many blocks.
 RESIDUAL_GAIN = 0.2
 
@@ -37,11 +24,6 @@ class ResNetConfig:
     width: int = 64
     blocks: tuple[int, ...] = (3, 4, 6, 3)
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> ResNetConfig:
-        """Two stages on thumbnails."""
-        return cls(image=32, width=8, blocks=(1, 2), classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> ResNetConfig:
@@ -106,12 +88,6 @@ class MobileNetConfig:
     )
     head: int = 1280
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> MobileNetConfig:
-        """Three stages on thumbnails."""
-        stages = ((1, 8, 1, 1), (4, 12, 2, 2), (4, 16, 1, 2))
-        return cls(image=32, stem=8, stages=stages, head=32, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> MobileNetConfig:
@@ -195,11 +171,6 @@ class InceptionConfig:
     classes: int = 1000
 
     @classmethod
-    def small(cls) -> InceptionConfig:
-        """One block of each kind, channels divided by 16."""
-        return cls(image=75, divisor=16, blocks=(1, 1, 1), classes=10)
-
-    @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> InceptionConfig:
         """Random sizes of ``depth + 2`` blocks."""
         return cls(
@@ -257,6 +228,10 @@ def _renormalize(net: NetworkBuilder, x: Node) -> Node:
     return net.named(ops.concat(channels, 1), "concat")
 
 
+Conv = tuple[int, "int | tuple[int, int]", str]
+"""Channels, kernel and name of a convolution with stride 1 that keeps the size."""
+
+
 class _InceptionBlocks:
     """The five kinds of blocks of Inception-V3."""
 
@@ -277,55 +252,65 @@ class _InceptionBlocks:
         channels = max(1, channels // self._divisor)
         return self._net.conv_relu(x, channels, kernel, stride=stride, padding=padding, name=name)
 
-    def _concat(self, branches: Sequence[Node]) -> Node:
+    def _chain(self, x: Node, *convolutions: Conv) -> Node:
+        for channels, kernel, name in convolutions:
+            x = self.conv(x, channels, kernel, name)
+        return x
+
+    def _concat(self, *branches: Node) -> Node:
         return self._net.named(ops.concat(list(branches), 1), "concat")
+
+    def _pooled(self, x: Node, channels: int) -> Node:
+        return self.conv(self._net.avg_pool(x, 3, 1, 1), channels, 1, "pooled")
+
+    def _halved(self, x: Node, channels: int, name: str) -> Node:
+        return self.conv(x, channels, 3, name, stride=2, padding=0)
 
     def kernels_of_five(self, x: Node, pooled: int) -> Node:
         """Branches of 1x1, 5x5, two 3x3 and pooling."""
-        a = self.conv(x, 64, 1, "one")
-        b = self.conv(self.conv(x, 48, 1, "five.reduce"), 64, 5, "five")
-        c = self.conv(x, 64, 1, "double.reduce")
-        c = self.conv(self.conv(c, 96, 3, "double.1"), 96, 3, "double.2")
-        d = self.conv(self._net.avg_pool(x, 3, 1, 1), pooled, 1, "pooled")
-        return self._concat([a, b, c, d])
+        return self._concat(
+            self._chain(x, (64, 1, "one")),
+            self._chain(x, (48, 1, "five.reduce"), (64, 5, "five")),
+            self._chain(x, (64, 1, "double.reduce"), (96, 3, "double.1"), (96, 3, "double.2")),
+            self._pooled(x, pooled),
+        )
 
     def first_reduction(self, x: Node) -> Node:
         """Half the resolution, 768 channels."""
-        a = self.conv(x, 384, 3, "three", stride=2, padding=0)
-        b = self.conv(self.conv(x, 64, 1, "double.reduce"), 96, 3, "double.1")
-        b = self.conv(b, 96, 3, "double.2", stride=2, padding=0)
-        return self._concat([a, b, self._net.max_pool(x, 3, 2)])
+        return self._concat(
+            self._halved(x, 384, "three"),
+            self._halved(self._chain(x, (64, 1, "double.reduce"), (96, 3, "double.1")), 96, "double.2"),
+            self._net.max_pool(x, 3, 2),
+        )
 
     def factorized_sevens(self, x: Node, width: int) -> Node:
         """Branches of 7x7 convolutions that are split into 1x7 and 7x1."""
-        a = self.conv(x, 192, 1, "one")
-        b = self.conv(x, width, 1, "seven.reduce")
-        b = self.conv(self.conv(b, width, (1, 7), "seven.1"), 192, (7, 1), "seven.2")
-        c = self.conv(x, width, 1, "double.reduce")
-        for i, kernel in enumerate(((7, 1), (1, 7), (7, 1))):
-            c = self.conv(c, width, kernel, f"double.{i + 1}")
-        c = self.conv(c, 192, (1, 7), "double.4")
-        d = self.conv(self._net.avg_pool(x, 3, 1, 1), 192, 1, "pooled")
-        return self._concat([a, b, c, d])
+        double = [(width, kernel, f"double.{i}") for i, kernel in enumerate(((7, 1), (1, 7), (7, 1)), 1)]
+        return self._concat(
+            self._chain(x, (192, 1, "one")),
+            self._chain(x, (width, 1, "seven.reduce"), (width, (1, 7), "seven.1"), (192, (7, 1), "seven.2")),
+            self._chain(x, (width, 1, "double.reduce"), *double, (192, (1, 7), "double.4")),
+            self._pooled(x, 192),
+        )
 
     def second_reduction(self, x: Node) -> Node:
         """Half the resolution, 1280 channels."""
-        a = self.conv(x, 192, 1, "three.reduce")
-        a = self.conv(a, 320, 3, "three", stride=2, padding=0)
-        b = self.conv(x, 192, 1, "seven.reduce")
-        b = self.conv(self.conv(b, 192, (1, 7), "seven.1"), 192, (7, 1), "seven.2")
-        b = self.conv(b, 192, 3, "seven.3", stride=2, padding=0)
-        return self._concat([a, b, self._net.max_pool(x, 3, 2)])
+        sevens = (192, 1, "seven.reduce"), (192, (1, 7), "seven.1"), (192, (7, 1), "seven.2")
+        return self._concat(
+            self._halved(self._chain(x, (192, 1, "three.reduce")), 320, "three"),
+            self._halved(self._chain(x, *sevens), 192, "seven.3"),
+            self._net.max_pool(x, 3, 2),
+        )
 
     def split_threes(self, x: Node) -> Node:
         """Branches that end in 1x3 beside 3x1."""
-        a = self.conv(x, 320, 1, "one")
-        b = self._split(self.conv(x, 384, 1, "three.reduce"), "three")
-        c = self.conv(self.conv(x, 448, 1, "double.reduce"), 384, 3, "double.1")
-        c = self._split(c, "double.2")
-        d = self.conv(self._net.avg_pool(x, 3, 1, 1), 192, 1, "pooled")
-        return self._concat([a, b, c, d])
+        return self._concat(
+            self._chain(x, (320, 1, "one")),
+            self._split(self._chain(x, (384, 1, "three.reduce")), "three"),
+            self._split(self._chain(x, (448, 1, "double.reduce"), (384, 3, "double.1")), "double.2"),
+            self._pooled(x, 192),
+        )
 
     def _split(self, x: Node, name: str) -> Node:
         with self._net.scope(name):
-            return self._concat([self.conv(x, 384, (1, 3), "wide"), self.conv(x, 384, (3, 1), "high")])
+            return self._concat(self.conv(x, 384, (1, 3), "wide"), self.conv(x, 384, (3, 1), "high"))

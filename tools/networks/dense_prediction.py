@@ -13,8 +13,6 @@ from networks.builder import NetworkBuilder, Node
 from networks.cnn import inverted_residuals, relu6, varied_stages
 from networks.variation import pick
 
-__all__ = ["SsdConfig", "UNetConfig", "ssdlite", "unet"]
-
 
 @dataclass(frozen=True)
 class UNetConfig:
@@ -31,11 +29,6 @@ class UNetConfig:
     depth: int = 4
     convolutions: int = 2
     classes: int = 2
-
-    @classmethod
-    def small(cls) -> UNetConfig:
-        """Two levels on thumbnails."""
-        return cls(image=32, width=4, depth=2)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> UNetConfig:
@@ -116,12 +109,6 @@ class SsdConfig:
     anchors: int = 6
     classes: int = 91
     kept: int = 100
-
-    @classmethod
-    def small(cls) -> SsdConfig:
-        """Two sources on thumbnails."""
-        stages = ((1, 8, 1, 1), (4, 12, 1, 2), (4, 16, 1, 2))
-        return cls(image=64, stem=8, stages=stages, sources=(1, 2), anchors=2, classes=4, kept=5)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> SsdConfig:

@@ -11,8 +11,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick, split_depth
 
-__all__ = ["EfficientNetConfig", "efficientnet"]
-
 _RESIDUAL_GAIN = 0.2
 
 
@@ -39,11 +37,6 @@ class EfficientNetConfig:
     squeeze: int = 4
     head: int = 1280
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> EfficientNetConfig:
-        """Two stages on thumbnails."""
-        return cls(image=32, stem=8, stages=((1, 8, 1, 1, 3), (4, 12, 2, 2, 5)), head=32, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> EfficientNetConfig:

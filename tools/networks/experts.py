@@ -11,8 +11,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["ExpertsConfig", "mixture_of_experts"]
-
 
 @dataclass(frozen=True)
 class ExpertsConfig:
@@ -34,11 +32,6 @@ class ExpertsConfig:
     hidden: int = 1024
     mixing: int = 256
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> ExpertsConfig:
-        """Two layers of three narrow experts."""
-        return cls(layers=2, tokens=6, width=16, experts=3, hidden=16, mixing=8, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> ExpertsConfig:
@@ -81,5 +74,4 @@ def _experts(net: NetworkBuilder, x: Node, config: ExpertsConfig) -> Node:
             y = net.dense(y, config.width, name="project")
             y = net.named(ops.multiply(y, share.output(i)), "weighed")
             total = y if total is None else net.add(total, y, "sum")
-    assert total is not None
     return total

@@ -11,8 +11,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick, split_depth
 
-__all__ = ["DenseNetConfig", "VggConfig", "densenet", "vgg"]
-
 
 @dataclass(frozen=True)
 class VggConfig:
@@ -30,11 +28,6 @@ class VggConfig:
     widest: int = 512
     hidden: int = 4096
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> VggConfig:
-        """Two blocks on thumbnails."""
-        return cls(image=32, width=8, blocks=(1, 2), widest=16, hidden=32, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> VggConfig:
@@ -77,11 +70,6 @@ class DenseNetConfig:
     growth: int = 32
     blocks: tuple[int, ...] = (6, 12, 24, 16)
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> DenseNetConfig:
-        """Two blocks on thumbnails."""
-        return cls(image=32, growth=4, blocks=(2, 2), classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> DenseNetConfig:

@@ -11,8 +11,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import chance, pick, split_depth
 
-__all__ = ["BranchPlan", "RandomInceptionConfig", "inception_like"]
-
 BranchPlan = tuple[str, ...]
 """Operations of one branch, one after the other: ``"3"`` and ``"5"`` are convolutions of that size, ``"d3"``
 is depthwise, ``"1x5"`` a pair of flat ones, ``"max"`` and ``"avg"`` pool; ``"fork"`` splits the branch in
@@ -49,11 +47,6 @@ class RandomInceptionConfig:
     )
     residual: bool = False
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> RandomInceptionConfig:
-        """Two blocks on thumbnails."""
-        return cls(image=32, width=8, blocks=(1, 1), classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> RandomInceptionConfig:

@@ -14,8 +14,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["Cell", "GruCell", "LstmCell", "RnnLmConfig", "residual_sums", "rnnlm", "run_cell", "time_steps"]
-
 State = tuple[Node, ...]
 
 
@@ -141,11 +139,6 @@ class RnnLmConfig:
     cell: Literal["lstm", "gru"] = "lstm"
     residual: bool = False
     head_per_step: bool = False
-
-    @classmethod
-    def small(cls) -> RnnLmConfig:
-        """Two narrow layers on four tokens."""
-        return cls(width=16, vocabulary=50, tokens=4)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> RnnLmConfig:

@@ -14,8 +14,6 @@ from networks.attention import merge_heads, split_heads
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["TransformerXlConfig", "shifted", "transformer_xl"]
-
 
 @dataclass(frozen=True)
 class TransformerXlConfig:
@@ -34,11 +32,6 @@ class TransformerXlConfig:
     vocabulary: int = 204
     tokens: int = 512
     memory: int = 512
-
-    @classmethod
-    def small(cls) -> TransformerXlConfig:
-        """Two narrow layers on four tokens that remember six."""
-        return cls(layers=2, width=32, heads=2, hidden=64, vocabulary=50, tokens=4, memory=6)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> TransformerXlConfig:

@@ -12,8 +12,6 @@ from openvino import opset15 as ops
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["LstmConfig", "WaveNetConfig", "lstm_lm", "wavenet"]
-
 
 @dataclass(frozen=True)
 class WaveNetConfig:
@@ -34,11 +32,6 @@ class WaveNetConfig:
     skip_channels: int = 256
     levels: int = 256
     samples: int = 2048
-
-    @classmethod
-    def small(cls) -> WaveNetConfig:
-        """Two stacks of three layers on 64 samples."""
-        return cls(stacks=2, layers=3, channels=8, skip_channels=16, levels=16, samples=64)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> WaveNetConfig:
@@ -93,11 +86,6 @@ class LstmConfig:
     width: int = 1024
     vocabulary: int = 10000
     tokens: int = 35
-
-    @classmethod
-    def small(cls) -> LstmConfig:
-        """Two narrow layers on six tokens."""
-        return cls(layers=2, width=16, vocabulary=50, tokens=6)
 
 
 def lstm_lm(config: LstmConfig, net: NetworkBuilder) -> ov.Model:

@@ -13,8 +13,6 @@ from networks.builder import NetworkBuilder, Node
 from networks.recurrent import LstmCell, residual_sums, run_cell, time_steps
 from networks.variation import pick
 
-__all__ = ["GnmtConfig", "gnmt"]
-
 _FIRST_RESIDUAL = 2  # layers from the third on add to what they read
 
 
@@ -33,11 +31,6 @@ class GnmtConfig:
     vocabulary: int = 32000
     source: int = 40
     target: int = 40
-
-    @classmethod
-    def small(cls) -> GnmtConfig:
-        """Three narrow layers from three tokens to four."""
-        return cls(layers=3, width=16, vocabulary=50, source=3, target=4)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> GnmtConfig:

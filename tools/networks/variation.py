@@ -7,8 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["chance", "pick", "split_depth"]
-
 _Value = TypeVar("_Value")
 
 

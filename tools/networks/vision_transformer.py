@@ -12,8 +12,6 @@ from networks.attention import merge_heads, split_heads
 from networks.builder import NetworkBuilder, Node
 from networks.variation import pick
 
-__all__ = ["VitConfig", "vit"]
-
 
 @dataclass(frozen=True)
 class VitConfig:
@@ -25,11 +23,6 @@ class VitConfig:
     width: int = 768
     heads: int = 12
     classes: int = 1000
-
-    @classmethod
-    def small(cls) -> VitConfig:
-        """Two narrow layers on sixteen patches."""
-        return cls(image=32, patch=8, layers=2, width=32, heads=2, classes=10)
 
     @classmethod
     def varied(cls, depth: int, random: np.random.Generator) -> VitConfig:
@@ -58,13 +51,14 @@ def vit(config: VitConfig, net: NetworkBuilder) -> ov.Model:
         x = net.add(x, net.normal("positions", (1, length, config.width), 0.5), "sum")
     for layer in range(config.layers):
         with net.scope("layer"), net.scope(layer):
-            x = _encoder_layer(net, x, config.heads)
+            x = encoder_layer(net, x, config.heads)
     first = net.slice(net.layer_norm(x), 1, 0, 1, "first")
     logits = net.dense(net.reshape(first, [0, -1], "first.flatten"), config.classes, name="head")
     return net.model("vit", {"logits": logits})
 
 
-def _encoder_layer(net: NetworkBuilder, x: Node, heads: int) -> Node:
+def encoder_layer(net: NetworkBuilder, x: Node, heads: int) -> Node:
+    """Attention and a feed-forward part over ``[1, tokens, width]``, each normalised before."""
     width = x.output(0).get_shape()[-1]
     with net.scope("attention"):
         y = net.layer_norm(x)

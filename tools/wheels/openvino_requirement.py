@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["dynamic_metadata", "get_requires_for_dynamic_metadata"]
-
 _VERSIONS = Path(__file__).resolve().parents[2] / "ov_autoplace" / "_version.py"
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-__all__ = ["BENCH", "GRAPHS", "ROOT"]
-
 BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parents[1]
 GRAPHS = ROOT / "tests" / "data" / "dnn-partitioning"

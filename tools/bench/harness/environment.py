@@ -15,27 +15,12 @@ import openvino as ov
 
 from harness.process import Failure, commit, in_child
 
-__all__ = [
-    "LANES",
-    "PAIRS",
-    "core_of",
-    "executor_of",
-    "gpu_variables",
-    "has_gpu",
-    "head_of",
-    "machine_line",
-    "provenance",
-]
-
-LANES = "lanes"
-"""The pair whose placements are schedules on the CPU's lanes."""
-
-PAIRS = {"alias": ("XCPU", "CPU"), "gpu": ("GPU", "CPU"), LANES: ("CPU",)}
+PAIRS = {"alias": ("XCPU", "CPU"), "gpu": ("GPU", "CPU"), "cpu": ("CPU",)}
 """Devices by pair: the CPU plugin twice, on one thread and on two; the GPU plugin beside the CPU's; the CPU
-alone, whose lanes work at once."""
+alone, as OpenVINO has it."""
 
 _CPU_PLUGIN = Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"
-# All devices compute in f32, so that none is faster by computing less exactly.
+# Where there are several, all compute in f32, so that none is faster by computing less exactly.
 _F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 _PROPERTIES = {
     "alias": {
@@ -48,7 +33,6 @@ _PROPERTIES = {
         "CPU": {"INFERENCE_NUM_THREADS": 2, "EXCLUSIVE_ASYNC_REQUESTS": False},
     },
     "gpu": {"GPU": {}, "CPU": {}},
-    LANES: {"CPU": {}},
 }
 
 _PACKAGES = ("ov-autoplace", "openvino", "numpy", "scipy", "torch", "dgl", "transformers", "onnx", "pymetis")
@@ -67,14 +51,14 @@ def core_of(pair: str) -> ov.Core:
     core = ov.Core()
     if pair == "alias":
         core.register_plugin(str(_CPU_PLUGIN), "XCPU")
-    for device, properties in _PROPERTIES[pair].items():
+    for device, properties in _PROPERTIES.get(pair, {}).items():
         core.set_property(device, _F32 | properties)
     return core
 
 
 def executor_of(pair: str) -> str:
-    """Who runs the placements of a pair."""
-    return "OVERLAP" if pair == LANES else "HETERO"
+    """Who runs the placements of a pair: of one device, they are schedules on its lanes."""
+    return "HETERO" if pair in _PROPERTIES else "OVERLAP"
 
 
 def machine_line() -> str:

@@ -1,4 +1,4 @@
-"""Pieces of work in processes of their own: one that crashes is recorded, one that is done is not done again.
+"""Pieces of work in processes of their own: one that crashes is recorded, and the others go on.
 
 A piece is a function of a module that takes keyword arguments and gives something JSON can hold.
 """
@@ -6,20 +6,16 @@ A piece is a function of a module that takes keyword arguments and gives somethi
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import importlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import deque
+import traceback
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,22 +27,8 @@ if __name__ == "__main__":
 from harness import ROOT
 from ov_autoplace._base.files import write_text_atomically
 
-__all__ = [
-    "CACHE_VARIABLE",
-    "Failure",
-    "Pieces",
-    "commit",
-    "in_child",
-    "seconds_since_start",
-    "shared_folder",
-]
-
-CACHE_VARIABLE = "OV_AUTOPLACE_BENCH_CACHE"
-"""Folder of finished pieces; :func:`in_child` keeps nothing where it is not set."""
-
 _TRIES = 2  # where a process died by a signal
-_SHOWN = 400  # characters of what a process said last
-_PROGRESS = "done: "
+_SHOWN = 400  # characters of why a piece failed
 _KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -80,20 +62,14 @@ def in_child(
         What it gave, or a :class:`Failure`.
     """
     name = f"{function.__module__}:{function.__name__}"
-    kept = _kept(name, arguments)
-    if kept is not None and kept.exists():
-        return json.loads(kept.read_text(encoding="utf-8"))
     outcome: Any = Failure("was not tried")
-    start = _clocks()
+    start = time.perf_counter()
     for attempt in range(tries):
         outcome, is_signal = _call(name, arguments, variables, timeout)
         if not is_signal:
             break
         _tell(f"attempt {attempt + 1} {outcome.reason}", name, arguments, start)
     _tell(outcome.reason if isinstance(outcome, Failure) else "", name, arguments, start)
-    if kept is not None and not isinstance(outcome, Failure):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomically(kept, json.dumps(outcome))
     return outcome
 
 
@@ -133,8 +109,8 @@ class Pieces:
 
 
 def shared_folder() -> Path:
-    """Files that pieces read besides their arguments; where finished pieces are kept, these are too."""
-    folder = Path(os.environ.get(CACHE_VARIABLE) or tempfile.mkdtemp(prefix="ov-autoplace-bench-")) / "files"
+    """Files that pieces read besides their arguments."""
+    folder = ROOT / "build" / "bench" / "files"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -151,53 +127,26 @@ def _call(
     """The outcome, and whether the process died by a signal that nobody here sent."""
     with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
         answer = Path(folder) / "answer.json"
-        command = [sys.executable, __file__, name, str(answer)]
-        environment = {**os.environ, **(variables or {})}
-        # What a section prints is in its result; lines that tell of progress are handed on.
-        with subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            cwd=ROOT,
-        ) as process:
-            assert process.stdin is not None
-            assert process.stderr is not None
-            is_late = threading.Event()
-            clock = threading.Timer(timeout or threading.TIMEOUT_MAX, _end, (process, is_late))
-            clock.daemon = True
-            clock.start()
-            last: deque[str] = deque(maxlen=20)
-            try:
-                with suppress(BrokenPipeError), process.stdin as told:
-                    told.write(json.dumps(dict(arguments)))
-                for line in process.stderr:
-                    if line.startswith(_PROGRESS):
-                        print(line, end="", file=sys.stderr, flush=True)
-                    else:
-                        last.append(line)
-                process.wait()
-            except BaseException:
-                process.kill()  # this process is being ended, and the child with it
-                raise
-            finally:
-                clock.cancel()
-        if is_late.is_set():
+        try:
+            # What a section prints is in its result.
+            process = subprocess.run(
+                [sys.executable, __file__, name, str(answer)],
+                env={**os.environ, **(variables or {})},
+                input=json.dumps(dict(arguments)),
+                stdout=subprocess.DEVNULL,
+                text=True,
+                cwd=ROOT,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
             return Failure(f"took longer than {timeout:.0f} s"), False
         if process.returncode < 0:
             return Failure(f"died by {signal.Signals(-process.returncode).name}"), True
-        if process.returncode or not answer.exists():
-            said = " ".join("".join(last).split())[-_SHOWN:]
-            return Failure(said or f"exit status {process.returncode}"), False
-        return json.loads(answer.read_text(encoding="utf-8")), False
-
-
-def _end(process: subprocess.Popen[str], is_late: threading.Event) -> None:
-    is_late.set()
-    process.kill()
+        if not answer.exists():
+            return Failure(f"exit status {process.returncode}"), False
+        told = json.loads(answer.read_text(encoding="utf-8"))
+        return (Failure(told["failure"]) if "failure" in told else told["outcome"]), False
 
 
 def commit() -> str:
@@ -215,28 +164,12 @@ def commit() -> str:
     return shown.stdout.strip()
 
 
-def _kept(name: str, arguments: Mapping[str, Any]) -> Path | None:
-    folder = os.environ.get(CACHE_VARIABLE)
-    if not folder:
-        return None
-    key = json.dumps([name, dict(arguments)], sort_keys=True)
-    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
-    return Path(folder) / f"{name.replace(':', '.')}-{digest}.json"
-
-
-def _clocks() -> tuple[float, float]:
-    """Seconds of the wall clock, and of the processor in processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.perf_counter(), used.ru_utime + used.ru_stime
-
-
-def _tell(what: str, name: str, arguments: Mapping[str, Any], start: tuple[float, float]) -> None:
+def _tell(what: str, name: str, arguments: Mapping[str, Any], start: float) -> None:
     """Progress, for a run that takes long."""
-    wall, processor = (now - then for now, then in zip(_clocks(), start, strict=True))
-    unsaid = ("quick", "seed", "target", "command")
+    unsaid = ("quick", "seed", "command")
     named = ", ".join(str(value)[:_SHOWN] for key, value in arguments.items() if value and key not in unsaid)
-    words = [name, f"({named})" if named else "", what, f"{wall:.0f} s ({processor:.0f} of processor)"]
-    print(_PROGRESS + " ".join(word for word in words if word), file=sys.stderr, flush=True)
+    words = [name, f"({named})" if named else "", what, f"{time.perf_counter() - start:.0f} s"]
+    print("done:", *filter(None, words), file=sys.stderr, flush=True)
 
 
 def _main() -> None:
@@ -247,8 +180,12 @@ def _main() -> None:
     name, path = sys.argv[1:]
     arguments = json.loads(sys.stdin.read())
     module, _, function = name.partition(":")
-    outcome = getattr(importlib.import_module(module), function)(**arguments)
-    write_text_atomically(Path(path), json.dumps(outcome))
+    try:
+        told = {"outcome": getattr(importlib.import_module(module), function)(**arguments)}
+    except Exception as cause:
+        traceback.print_exc()
+        told = {"failure": " ".join(f"{type(cause).__name__}: {cause}".split())[:_SHOWN]}
+    write_text_atomically(Path(path), json.dumps(told))
 
 
 if __name__ == "__main__":

@@ -1,67 +1,67 @@
-"""One model, everything that could run it: each device, AUTO, HETERO and AUTOPLACE's answers, in one race.
+"""Plans of one model, run in turns: whatever times models against models in the suite does it here.
 
-Everybody is compiled apart, on a Core of its own, even where AUTOPLACE's answer is a single device: so
-each is measured like any other and none is equal to another by definition. Short models are compiled
-several times, see :mod:`harness.copies`.
+The package's measuring session compiles and races, so that a benchmark measures as a decision does. Every
+plan is compiled apart, even where AUTOPLACE's answer is a device that takes part by itself: so none is equal
+to another by definition. The same model compiled again for the same device may be 15 % faster or slower,
+because its weights and buffers lie elsewhere in memory, so short models are compiled several times. A sample
+of a round is the mean over a plan's copies: what a user gets is one compilation with luck of its own, and the
+mean is what he may expect.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import openvino as ov
 
 import ov_autoplace
-from harness.copies import compile_copies, race_copies
+import zoo
 from harness.environment import PAIRS, core_of
 from ov_autoplace._base.statistics import Interval, paired_ratio
-from ov_autoplace.cost.generic_target import generic_target
-from ov_autoplace.cost.target_json import save_target
-from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError
-from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.passes import NAMED, formed, static_shapes
-from ov_autoplace.measure.isolation.interface import profiler_for
-from ov_autoplace.measure.model_file import save_ir
-from ov_autoplace.measure.transfers import measure_transfers
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.measure import loads
+from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.plan import Plan, PoolPlan
 
 if TYPE_CHECKING:
-    from ov_autoplace._core import Executable
+    from ov_autoplace.measure.isolation.interface import Executable, RaceResult
 
-__all__ = ["MODES", "RIVALS", "Answer", "Race", "compiled_for", "race_model", "transfers_of"]
 
-MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
-RIVALS = ("AUTO", "HETERO")
-# AUTO would run on the CPU until its first choice is compiled: what is compared is what comes after.
-_PROPERTIES = {"AUTO": {"ENABLE_STARTUP_FALLBACK": "NO"}}
+_ROUNDS = 500  # at most
+_FEWEST_ROUNDS = 15  # fewer say little, so slow models get them in up to so many seconds
+_LONGEST = 30.0
+_BELOW = ((1e-3, 5), (5e-3, 3))  # seconds of an inference, and copies of a model that takes less
+_LARGE_BYTES = 100e6  # of constants: every copy holds its own
+# Compiling more copies may take so many times the seconds of the race, so that a run's time is bounded.
+_COMPILING = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A placement of AUTOPLACE's.
+class Load:
+    """How requests arrive.
 
     Attributes:
-        chosen: Name of the candidate.
-        devices: Those that it uses.
-        subgraphs: HETERO's number of submodels, 1 on a single device.
-        predicted_seconds: Latency by the cost table.
-        seconds: That finding it took.
+        name: As it is shown.
+        options: Of the race of single inferences.
+        asynchronous: Of many requests in flight: whether one thread starts whichever is idle, instead of a
+            thread for each that waits for it; ``None`` = one request at a time.
     """
 
-    chosen: str
-    devices: tuple[str, ...]
-    subgraphs: int
-    predicted_seconds: float
-    seconds: float
+    name: str
+    options: Mapping[str, float] = field(default_factory=dict)
+    asynchronous: bool | None = None
+
+
+# A lane that others' samples let fall asleep wakes up within the first of several inferences.
+BACK_TO_BACK = Load("back to back", {"min_sample_seconds": 5e-3})
+AFTER_PAUSES = Load("after 3 ms", {"pause_seconds": 3e-3})
+WAITING_THREADS = Load("waiting threads", asynchronous=False)
+QUEUE = Load("queue", asynchronous=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,182 +69,195 @@ class Race:
     """What was measured of one model.
 
     Attributes:
-        devices: All of them.
-        samples: Seconds of each contender in the same rounds, means over its copies, ``float64[R]``.
-        failures: Why a contender is missing.
-        answers: AUTOPLACE's, by mode.
-        copy_medians: Median seconds of each copy of a contender.
+        samples: By load and plan, seconds per request in the same rounds, means over its copies,
+            ``float64[R]``.
+        copies: Median seconds of each copy of a plan under the first load.
+        failures: Why a plan is missing.
     """
 
-    devices: tuple[str, ...]
-    samples: dict[str, np.ndarray]
-    failures: dict[str, str]
-    answers: dict[str, Answer]
-    copy_medians: dict[str, tuple[float, ...]]
+    samples: Mapping[str, Mapping[str, np.ndarray]]
+    copies: Mapping[str, Sequence[float]]
+    failures: Mapping[str, str]
 
-    @property
-    def best_device(self) -> str:
-        """The single device with the lowest median."""
-        alone = [device for device in self.devices if device in self.samples]
-        return min(alone, key=lambda device: float(np.median(self.samples[device])))
+    def ratio(self, who: str, rival: str, load: str) -> Interval:
+        """Median of the paired ratios of seconds, with its 95 % interval."""
+        return paired_ratio(self.samples[load][who], self.samples[load][rival])
 
-    @property
-    def rounds(self) -> int:
-        """Paired runs of everybody."""
-        return len(next(iter(self.samples.values())))
+    def best(self, among: Sequence[str], load: str) -> str:
+        """Of some plans, the one with the lowest median under a load; empty where none was measured."""
+        ran = {who: samples for who, samples in self.samples[load].items() if who in among}
+        return min(ran, key=lambda who: float(np.median(ran[who])), default="")
 
     @property
     def runs(self) -> str:
-        """Rounds, and how often contenders were compiled and run in each, as a cell."""
-        copies = sorted({len(medians) for medians in self.copy_medians.values()})
-        if copies == [1]:
-            return str(self.rounds)
-        return f"{self.rounds} x {'-'.join(map(str, (copies[0], copies[-1])[: len(copies)]))}"
+        """Rounds, and how often plans were compiled and run in each, as a cell."""
+        counts = sorted({len(medians) for medians in self.copies.values()})
+        rounds = max(len(samples) for samples in next(iter(self.samples.values())).values())
+        return f"{rounds} x {'-'.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {
-            "samples": {name: [_short(s) for s in samples] for name, samples in self.samples.items()},
-            "copy_medians": {name: list(map(_short, m)) for name, m in self.copy_medians.items()},
+        """For JSON; six digits are more than any clock here is good for, and a third of the file."""
+
+        def short(seconds: Sequence[float] | np.ndarray) -> list[float]:
+            return [float(f"{value:.6g}") for value in seconds]
+
+        return {
+            "samples": {
+                load: {who: short(samples) for who, samples in by_plan.items()}
+                for load, by_plan in self.samples.items()
+            },
+            "copies": {who: short(medians) for who, medians in self.copies.items()},
+            "failures": dict(self.failures),
         }
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Race:
         """The opposite of :meth:`to_dict`."""
-        answers = {
-            mode: Answer(**{**answer, "devices": tuple(answer["devices"])})
-            for mode, answer in fields["answers"].items()
+        samples = {
+            load: {who: np.array(values) for who, values in by_plan.items()}
+            for load, by_plan in fields["samples"].items()
         }
-        samples = {name: np.array(values) for name, values in fields["samples"].items()}
-        copies = {name: tuple(medians) for name, medians in fields["copy_medians"].items()}
-        return cls(tuple(fields["devices"]), samples, dict(fields["failures"]), answers, copies)
-
-    def spread(self, contender: str) -> float:
-        """Median of the slowest copy over that of the fastest."""
-        medians = self.copy_medians[contender]
-        return max(medians) / min(medians)
-
-    def ratio(self, contender: str, rival: str) -> Interval:
-        """Median of the paired ratios."""
-        return paired_ratio(self.samples[contender], self.samples[rival])
-
-
-def transfers_of(pair: str) -> str:
-    """A target profile whose transfers are measured, as JSON; the rest is what devices say of themselves."""
-    core, devices = core_of(pair), PAIRS[pair]
-    profiler = profiler_for(core, devices, device_properties(core, devices))
-    fit = replace(measure_transfers(profiler, devices), samples=())
-    with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
-        path = Path(folder) / "target.json"
-        save_target(replace(generic_target(core, devices), transfers=fit), path)
-        return path.read_text(encoding="utf-8")
-
-
-def race_model(
-    pair: str,
-    model: ov.Model,
-    seconds: float,
-    modes: Sequence[str] = MODES,
-    tune_ms: float | None = None,
-    rivals: Sequence[str] = RIVALS,
-    seed: int = 0,
-    target: str = "",
-) -> Race:
-    """Place a model in every mode and run all answers, devices and rivals in turns.
-
-    Args:
-        pair: Of devices, in the order in which AUTO and HETERO get them.
-        model: Is not modified.
-        seconds: Of the race; it becomes longer where so few rounds fit that medians say little.
-        modes: AUTOPLACE's.
-        tune_ms: Budget of ``TUNE``.
-        rivals: Virtual devices that get all devices.
-        seed: Of placing, and of the order in each round.
-        target: What :func:`transfers_of` gave, for the modes that measure; they measure transfers themselves
-            where it is empty, which takes longer than all else on a slow device.
-    """
-    core, devices = core_of(pair), PAIRS[pair]
-    answers, placements, failures = {}, {}, {}
-    for mode in modes:
-        budget = {"time_budget_ms": tune_ms} if mode == "TUNE" and tune_ms else {}
-        start = time.perf_counter()
-        try:
-            with _file(target if mode != "ZERO_SHOT" else "") as path:
-                placement = ov_autoplace.place(model, devices, mode, core, seed=seed, target=path, **budget)
-        except AutoplaceError as cause:
-            failures[mode] = str(cause)
-            continue
-        placements[mode] = placement
-        answers[mode] = _answer(placement, time.perf_counter() - start)
-    with _compiler(core, model, devices) as compile_for:
-        calls = {device: partial(compile_for, device, device) for device in devices}
-        calls |= {rival: partial(compile_for, rival, f"{rival}:{','.join(devices)}") for rival in rivals}
-        for mode, placement in placements.items():
-            calls[mode] = partial(compile_for, mode, *compiled_for(placement, devices))
-        order = (seed, len(model.get_ops()))  # of compiling: not the same in every model
-        executables = compile_copies(calls, devices, _constant_bytes(model), seconds, order, failures)
-        copies = race_copies(executables, seconds, seed, failures)
-    return Race(tuple(devices), copies.samples, failures, answers, copies.medians)
-
-
-def compiled_for(placement: Placement, devices: Sequence[str]) -> tuple[str, Placement | None]:
-    """What AUTOPLACE compiles a placement for: the one device that it uses, or HETERO with its affinities."""
-    chosen = set(placement.to_dict().values())
-    used = [device for device in devices if device in chosen]
-    return (used[0], None) if len(used) == 1 else (f"HETERO:{','.join(used)}", placement)
-
-
-def _constant_bytes(model: ov.Model) -> int:
-    return sum(op.output(0).get_tensor().size for op in model.get_ops() if op.get_type_name() == "Constant")
-
-
-def _short(seconds: float) -> float:
-    """Six digits are more than any clock here is good for, and a third of the file."""
-    return float(f"{seconds:.6g}")
-
-
-@contextmanager
-def _file(text: str) -> Iterator[str | None]:
-    """A file that holds the text; ``None`` for an empty one."""
-    if not text:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
-        path = Path(folder) / "target.json"
-        path.write_text(text, encoding="utf-8")
-        yield str(path)
-
-
-def _answer(placement: Placement, seconds: float) -> Answer:
-    decision = placement.decision
-    chosen = decision.chosen if decision else placement.solver
-    subgraphs = next((c.subgraphs for c in decision.candidates if c.name == chosen), 1) if decision else 1
-    used = tuple(sorted(set(placement.to_dict().values())))
-    return Answer(chosen, used, subgraphs, float(placement.latency_seconds or np.nan), seconds)
-
-
-@contextmanager
-def _compiler(core: ov.Core, model: ov.Model, devices: Sequence[str]) -> Iterator[_Compile]:
-    static = formed(model, (static_shapes(), *NAMED))
-    with tempfile.TemporaryDirectory(prefix="ov-autoplace-bench-") as folder:
-        ir = str(save_ir(static, Path(folder)))
-        yield _Compile(core, devices, ir, input_ranges(static))
+        return cls(samples, fields["copies"], fields["failures"])
 
 
 @dataclass(frozen=True, eq=False)
-class _Compile:
-    """Compiles one contender on a profiler of its own.
+class _Copy:
+    """A compiled plan: the model that a queue runs on, and whose requests waiting threads get, in turns."""
 
-    In this process, which is one of the suite's children: executables of several children cannot be raced.
+    model: Executable
+    members: tuple[Executable, ...]
+    requests: int
+
+    @classmethod
+    def of(cls, session: ProfilingSession, plan: Plan) -> _Copy:
+        if not isinstance(plan, PoolPlan):
+            model = plan.one_model.compile(session)
+            return cls(model, (model,), model.optimal_requests)
+        model = plan.base.compile(session)
+        members = [member.compile(session) for member in plan.members]
+        if not members:
+            return cls(model, (model,), model.optimal_requests)
+        return cls(model, tuple(members[turn] for turn in plan.order), plan.requests)
+
+    def under(self, load: Load) -> loads.Load:
+        if load.asynchronous:
+            return loads.Load((self.model,), self.model.optimal_requests, True)
+        return loads.Load(self.members, self.requests, False)
+
+
+def session_of(core: ov.Core, model: ov.Model, devices: Sequence[str], seed: int) -> ProfilingSession:
+    """A session in this process, one of the suite's children: what several compiled cannot be raced."""
+    return ProfilingSession(core, model, devices, seed=seed, isolation=False)
+
+
+def race(
+    session: ProfilingSession,
+    plans: Mapping[str, Plan],
+    seconds: float,
+    seed: int,
+    given: Sequence[Load] = (BACK_TO_BACK,),
+    copies: int | None = None,
+) -> Race:
+    """Compile plans of a session's model, and run all copies of all of them in turns.
+
+    Args:
+        session: See :func:`session_of`.
+        plans: By name.
+        seconds: For each load; it becomes longer where so few rounds fit that medians say little.
+        seed: Of the order of compiling, and of that in each round.
+        given: How requests arrive, one after the other.
+        copies: How often everybody is compiled; ``None`` = as often as suits a model as short as this one.
     """
+    failures: dict[str, str] = {}
+    compiled = _compiled(session, plans, seconds, seed, copies, failures)
+    measured = {load.name: _in_turns(session, compiled, load, seconds, seed, failures) for load in given}
+    samples = {
+        load: {who: rounds.mean(axis=0) for who, rounds in by_plan.items()}
+        for load, by_plan in measured.items()
+    }
+    medians = {who: np.median(rounds, axis=1).tolist() for who, rounds in measured[given[0].name].items()}
+    return Race(samples, medians, failures)
 
-    core: ov.Core
-    devices: Sequence[str]
-    ir: str
-    input_high: dict[str, int]
 
-    def __call__(self, name: str, device: str, placement: Placement | None = None) -> Executable:
-        properties = device_properties(self.core, self.devices)
-        affinities = None if placement is None else placement.to_dict()
-        profiler = profiler_for(self.core, self.devices, properties, isolation=False)
-        return profiler.compile(self.ir, device, _PROPERTIES.get(name, {}), affinities, self.input_high, 0)
+def _compiled(
+    session: ProfilingSession,
+    plans: Mapping[str, Plan],
+    seconds: float,
+    seed: int,
+    copies: int | None,
+    failures: dict[str, str],
+) -> dict[str, list[_Copy]]:
+    """Everybody once, and again as often as suits a model that is as short as the first copies are."""
+    random = np.random.default_rng((seed, len(session.model.get_ops())))  # not the same order in every model
+    found: dict[str, list[_Copy]] = {who: [] for who in plans}
+    compiling: dict[str, float] = {}
+    inference: dict[str, float] = {}
+    # Where a copy lies in memory depends on those before it, so nobody is always the first.
+    wanted = dict.fromkeys(plans, copies or 1)
+    for number in range(copies or _BELOW[0][1]):
+        chosen = [who for who in found if wanted[who] > number]
+        for who in random.permutation(chosen).tolist():
+            start = time.perf_counter()
+            try:
+                copy = _Copy.of(session, plans[who])
+                inference[who] = float(np.median(copy.model.run(3, warmup=2)))
+            except (AutoplaceError, RuntimeError) as cause:
+                failures[who] = str(cause)
+                del found[who]
+                continue
+            found[who].append(copy)
+            compiling.setdefault(who, time.perf_counter() - start)
+            session.forget()
+        if not number and not copies and found:
+            allowed = _COMPILING * seconds / len(found)
+            usual = _usual_copies(session.model, min(inference[who] for who in found))
+            # Means over few copies are no worse than those over many, only less certain.
+            wanted = {who: min(usual, 1 + int(allowed / max(compiling[who], 1e-9))) for who in found}
+    return found
+
+
+def _usual_copies(model: ov.Model, seconds: float) -> int:
+    constants = [op for op in model.get_ops() if op.get_type_name() == "Constant"]
+    if sum(op.output(0).get_tensor().size for op in constants) > _LARGE_BYTES:
+        return 1
+    return next((copies for below, copies in _BELOW if seconds < below), 1)
+
+
+def _in_turns(
+    session: ProfilingSession,
+    compiled: Mapping[str, Sequence[_Copy]],
+    load: Load,
+    seconds: float,
+    seed: int,
+    failures: dict[str, str],
+) -> dict[str, np.ndarray]:
+    """Seconds by plan, ``float64[copies, R]``: the fewest rounds, then as many as the time allows."""
+    running = [(who, copy) for who, copies in compiled.items() for copy in copies if who not in failures]
+    parts: dict[tuple[str, _Copy], list[np.ndarray]] = {entrant: [] for entrant in running}
+    for budget, rounds in ((_LONGEST, _FEWEST_ROUNDS), (seconds, _ROUNDS)):
+        # Nobody leaves for being slow before the last round: the tables show everybody.
+        run = partial(_run, session, load, [copy for _, copy in running], budget)
+        result = run(seed=seed, min_rounds=rounds, max_rounds=rounds)
+        for entrant, entry in zip(running, result.entries, strict=True):
+            parts[entrant].append(np.asarray(entry.samples))
+            if len(entry.samples) < result.rounds:
+                failures[entrant[0]] = entry.dropped
+        running = [entrant for entrant in running if entrant[0] not in failures]
+    return {
+        who: np.array([np.concatenate(parts[entrant]) for entrant in running if entrant[0] == who])
+        for who in dict(running)
+    }
+
+
+def _run(
+    session: ProfilingSession, load: Load, copies: Sequence[_Copy], budget: float, **options: Any
+) -> RaceResult:
+    if load.asynchronous is None:
+        return session.race([copy.model for copy in copies], budget, **load.options, **options)
+    return loads.race_loads(session, [copy.under(load) for copy in copies], budget, **options)
+
+
+def know_transfers(pair: str) -> None:
+    """Measure what crossing between the devices of a pair costs; it is kept, so that no model pays for it."""
+    options = {"time_budget_ms": 20_000, "policy": "none"}
+    ov_autoplace.place(zoo.build("inception_v3"), PAIRS[pair], "TUNE", core_of(pair), **options)

@@ -1,42 +1,13 @@
-"""The suite's results on the terminal and in BENCHMARKS.md."""
+"""The suite's results in Markdown: on the terminal, and BENCHMARKS.md."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import rich.table
-from rich.console import Console
-
 from harness.result import Case, Result, Table
 
-__all__ = ["markdown", "print_result", "print_table"]
-
 _SHOWN = 12  # cases of each section; benchmarks.json has all
-
-
-def print_result(result: Result) -> None:
-    """Print the tables, the cases and the remarks of one section."""
-    for table in result.tables:
-        print_table(table)
-    for title, cases in (("Losing", result.losing), ("Winning", result.winning)):
-        if cases:
-            print_table(Table(_count(title, cases), *_case_table(cases)))
-    for remark in result.remarks:
-        print(f"* {remark}")
-
-
-def print_table(table: Table) -> None:
-    """Print a table, the first column to the left and the others to the right."""
-    shown = rich.table.Table(title=table.title, title_justify="left")
-    for i, column in enumerate(table.columns):
-        shown.add_column(column, justify="left" if i == 0 else "right")
-    for row in table.rows:
-        shown.add_row(*row)
-    # A fixed width, so that a redirected table is not squeezed to 80 columns.
-    Console(width=max(110, 18 * len(table.columns))).print(shown)
-    if table.note:
-        print(table.note)
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -56,8 +27,8 @@ def markdown(document: Mapping[str, Any]) -> str:
         ),
     ]
     for name, section in document["sections"].items():
-        lines += ["", *_section(name, section)]
-    return "\n".join(lines) + "\n"
+        lines += ["", *_section(name, section), ""]
+    return "\n".join(lines)
 
 
 def _summary(name: str, section: Mapping[str, Any]) -> tuple[str, ...]:
@@ -72,19 +43,27 @@ def _section(name: str, section: Mapping[str, Any]) -> list[str]:
     if "failure" in section:
         return [f"## {name}", "", f"**Did not end**: {_escaped(section['failure'])}"]
     result = Result.from_dict(section["result"])
-    lines = [f"## {result.title}", "", f"`{result.command}`, {section['extent']}, commit {section['commit']}"]
+    run = f"`{result.command}`, {section['extent']}, commit {section['commit']}"
+    return [f"## {result.title}", "", run, *lines_of(result)]
+
+
+def lines_of(result: Result) -> list[str]:
+    """The tables, the cases and the remarks of one section."""
+    lines = []
     for table in result.tables:
-        lines += ["", *_table(table)]
+        lines += ["", *table_lines(table)]
     for title, cases in (("Losing cases", result.losing), ("Winning cases", result.winning)):
         lines += ["", f"**{_count(title, cases)}**"]
         if cases:
-            lines += ["", *_rows(*_case_table(cases))]
+            rows = [(case.what, case.rival, f"{case.ratio:.3f}", case.detail) for case in cases[:_SHOWN]]
+            lines += ["", *_rows(("what", "against", "ratio", ""), rows)]
     if result.remarks:
         lines += ["", *(f"* {_escaped(remark)}" for remark in result.remarks)]
     return lines
 
 
-def _table(table: Table) -> list[str]:
+def table_lines(table: Table) -> list[str]:
+    """A table with its title and its note."""
     lines = [f"**{_escaped(table.title)}**", "", *_rows(table.columns, table.rows)]
     return [*lines, "", _escaped(table.note)] if table.note else lines
 
@@ -94,11 +73,6 @@ def _count(title: str, cases: Sequence[Case]) -> str:
         return f"{title}: none"
     shown = f", the {_SHOWN} largest" if len(cases) > _SHOWN else ""
     return f"{title}: {len(cases)}{shown}"
-
-
-def _case_table(cases: Sequence[Case]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    rows = [(case.what, case.rival, f"{case.ratio:.3f}", case.detail) for case in cases[:_SHOWN]]
-    return ("what", "against", "ratio", ""), rows
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

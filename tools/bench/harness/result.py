@@ -10,21 +10,6 @@ import numpy as np
 
 from ov_autoplace._base.statistics import Interval, median_interval
 
-__all__ = [
-    "FLOORS",
-    "Case",
-    "Kind",
-    "Ratio",
-    "Result",
-    "Table",
-    "bar",
-    "exact_ratio",
-    "interval_cell",
-    "measured_ratio",
-    "milliseconds",
-    "percent",
-]
-
 Kind = Literal["exact", "decided", "growth", "measured"]
 
 FLOORS: dict[str, float] = {"exact": 0.002, "decided": 0.02, "growth": 0.8, "measured": 0.03}

@@ -23,31 +23,23 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from networks.vision_transformer import encoder_layer
 from problems.recurrent import RECURRENT
-
-__all__ = ["LOSING", "NETWORKS", "build", "kind_of", "two_towers"]
 
 
 def build(name: str) -> ov.Model:
-    """One of :data:`NETWORKS` or :data:`LOSING`."""
-    return {**NETWORKS, **LOSING}[name](NetworkBuilder(0, np.float32))
+    """One of :data:`NETWORKS`."""
+    return NETWORKS[name](NetworkBuilder(0, np.float32))
 
 
-def kind_of(name: str) -> str:
-    """What a network is, whatever its size."""
-    return name.split("/")[0]
-
-
-def two_towers(layers: int, width: int, batch: int = 1) -> ov.Model:
+def two_towers(b: NetworkBuilder, layers: int, width: int, batch: int = 1) -> ov.Model:
     """Two independent stacks of fully connected layers, whose last features are joined."""
-    b = NetworkBuilder(0, np.float32)
-    ends = [
-        _mlp(b, b.input(side, [batch, width]), [width] * layers, side + "_") for side in ("left", "right")
-    ]
+    ends = [mlp(b, b.input(side, [batch, width]), [width] * layers, side + "_") for side in ("left", "right")]
     return b.model("two_towers", {"joint": b.named(ops.concat(ends, 1), "concat")})
 
 
-def _mlp(b: NetworkBuilder, x: Node, widths: Sequence[int], prefix: str = "") -> Node:
+def mlp(b: NetworkBuilder, x: Node, widths: Sequence[int], prefix: str = "") -> Node:
+    """Fully connected layers."""
     for layer, width in enumerate(widths):
         x = b.relu(b.dense(x, width, gain=2.0, name=f"{prefix}dense{layer}"), f"{prefix}relu{layer}")
     return x
@@ -62,28 +54,11 @@ def _cnn(b: NetworkBuilder, x: Node, channels: Sequence[int], name: str) -> Node
         return b.global_average(x)
 
 
-def _transformer(b: NetworkBuilder, x: Node, layers: int, heads: int, name: str) -> Node:
+def _transformer(b: NetworkBuilder, x: Node, layers: int, name: str) -> Node:
     """Encoder layers over ``[1, tokens, width]``."""
-    width = x.output(0).shape[2] if isinstance(x, ov.Node) else x.shape[2]
     for layer in range(layers):
         with b.scope(f"{name}{layer}"):
-            normed = b.layer_norm(x, "norm1")
-            parts = []
-            for which in ("query", "key", "value"):
-                part = b.reshape(
-                    b.dense(normed, width, name=which), [0, 0, heads, width // heads], f"{which}_split"
-                )
-                parts.append(b.transpose(part, [0, 2, 1, 3], f"{which}_heads"))
-            scale = b.constant("scale", (width // heads) ** -0.5, np.float32)
-            query = b.named(ops.multiply(parts[0], scale), "scaled")
-            scores = b.named(
-                ops.softmax(b.named(ops.matmul(query, parts[1], False, True), "scores"), -1), "softmax"
-            )
-            mixed = b.named(ops.matmul(scores, parts[2], False, False), "mixed")
-            mixed = b.reshape(b.transpose(mixed, [0, 2, 1, 3], "merge"), [0, 0, width], "merged")
-            x = b.add(x, b.dense(mixed, width, name="out"), "residual1")
-            wide = b.named(ops.gelu(b.dense(b.layer_norm(x, "norm2"), 4 * width, name="up"), "erf"), "gelu")
-            x = b.add(x, b.dense(wide, width, name="down"), "residual2")
+            x = encoder_layer(b, x, heads=4)
     return x
 
 
@@ -100,8 +75,8 @@ def _dual_encoder(b: NetworkBuilder, width: int, layers: int) -> ov.Model:
     patches = b.conv(image, width, 16, stride=16, padding=0, name="patches")
     patches = b.transpose(b.reshape(patches, [0, 0, -1], "flat"), [0, 2, 1], "tokens")
     text = b.embedding(b.input("text", [1, 16], np.int64), 2, width)
-    seen = _first_token(b, _transformer(b, patches, layers, 4, "image"), "image")
-    read = _first_token(b, _transformer(b, text, layers, 4, "text"), "text")
+    seen = _first_token(b, _transformer(b, patches, layers, "image"), "image")
+    read = _first_token(b, _transformer(b, text, layers, "text"), "text")
     outputs = {
         "image_features": b.dense(seen, 64, name="image_joint"),
         "text_features": b.dense(read, 64, name="text_joint"),
@@ -122,7 +97,7 @@ def _recommender(b: NetworkBuilder, batch: int, widths: Sequence[int]) -> ov.Mod
     for side, features in (("user", 26), ("item", 26)):
         ids = b.input(f"{side}_ids", [batch, features], np.int64)
         known = b.reshape(b.embedding(ids, 2, 16, name=f"{side}_embedding"), [0, -1], f"{side}_flat")
-        ends.append(_mlp(b, known, widths, f"{side}_"))
+        ends.append(mlp(b, known, widths, f"{side}_"))
     score = b.named(
         ops.reduce_sum(b.named(ops.multiply(*ends), "product"), b.constant("axis", [1]), True), "score"
     )
@@ -141,7 +116,7 @@ def _ensemble(
 
 
 def _ensemble_of_mlps(b: NetworkBuilder) -> ov.Model:
-    return _ensemble(b, 4, lambda x, name: _mlp(b, x, [512] * 6, name), [1, 256])
+    return _ensemble(b, 4, lambda x, name: mlp(b, x, [512] * 6, name), [1, 256])
 
 
 def _ensemble_of_cnns(b: NetworkBuilder) -> ov.Model:
@@ -150,7 +125,7 @@ def _ensemble_of_cnns(b: NetworkBuilder) -> ov.Model:
 
 def _experts(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
     x = b.input("features", [batch, 128])
-    experts = [_mlp(b, x, [width, width, width], f"expert{e}_") for e in range(8)]
+    experts = [mlp(b, x, [width, width, width], f"expert{e}_") for e in range(8)]
     stacked = _concat(b, [b.reshape(e, [0, 1, -1], f"lift{n}") for n, e in enumerate(experts)], 1, "experts")
     outputs = {}
     for task in ("click", "like"):
@@ -159,7 +134,7 @@ def _experts(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
             ops.matmul(b.reshape(gate, [0, 1, 8], f"{task}_row"), stacked, False, False), f"{task}_mix"
         )
         outputs[task] = b.dense(
-            _mlp(b, b.reshape(mixed, [0, -1], f"{task}_flat"), [width], task), 1, name=f"{task}_out"
+            mlp(b, b.reshape(mixed, [0, -1], f"{task}_flat"), [width], task), 1, name=f"{task}_out"
         )
     return b.model("experts", outputs)
 
@@ -231,19 +206,19 @@ def _discriminators(b: NetworkBuilder) -> ov.Model:
 def _actor_and_critics(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
     state, action = b.input("state", [batch, 64]), b.input("action", [batch, 8])
     outputs: dict[str, Node] = {
-        "action_next": b.dense(_mlp(b, state, [width] * 3, "actor"), 8, name="actor_out")
+        "action_next": b.dense(mlp(b, state, [width] * 3, "actor"), 8, name="actor_out")
     }
     both = _concat(b, [state, action])
     for critic in range(2):
         outputs[f"value{critic}"] = b.dense(
-            _mlp(b, both, [width] * 3, f"critic{critic}_"), 1, name=f"value{critic}_out"
+            mlp(b, both, [width] * 3, f"critic{critic}_"), 1, name=f"value{critic}_out"
         )
     return b.model("actor_and_critics", outputs)
 
 
 def _audio_visual(b: NetworkBuilder) -> ov.Model:
     heard = b.dense(b.input("spectrum", [1, 32, 80]), 128, name="audio_in")
-    heard = _first_token(b, _transformer(b, heard, 3, 4, "audio"), "audio")
+    heard = _first_token(b, _transformer(b, heard, 3, "audio"), "audio")
     seen = _cnn(b, b.input("lips", [1, 5, 64, 64]), [24, 48, 96], "video")
     return b.model("audio_visual", {"words": b.dense(_concat(b, [heard, seen]), 500)})
 
@@ -278,7 +253,7 @@ def _speech_decoder(b: NetworkBuilder) -> ov.Model:
     heard = b.input("heard", [1, 64, 128])
     for layer in range(4):
         with b.scope(f"layer{layer}"):
-            x = _transformer(b, x, 1, 4, "own")
+            x = _transformer(b, x, 1, "own")
             keys, values = b.dense(heard, 128, name="keys"), b.dense(heard, 128, name="values")
             scores = b.named(ops.softmax(b.named(ops.matmul(x, keys, False, True), "scores"), -1), "softmax")
             x = b.add(x, b.named(ops.matmul(scores, values, False, False), "mixed"), "cross")
@@ -286,6 +261,8 @@ def _speech_decoder(b: NetworkBuilder) -> ov.Model:
 
 
 NETWORKS: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
+    "two towers/16x128": partial(two_towers, layers=16, width=128),
+    "two towers/16x512": partial(two_towers, layers=16, width=512),
     "dual encoder/small": partial(_dual_encoder, width=128, layers=3),
     "dual encoder/base": partial(_dual_encoder, width=256, layers=6),
     "siamese/32": partial(_siamese, size=32, channels=(16, 32, 64)),
@@ -304,12 +281,9 @@ NETWORKS: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
     "discriminators/4096": _discriminators,
     "actor and critics/64 rows": partial(_actor_and_critics, batch=64, width=256),
     "audio and video/small": _audio_visual,
-}
-"""By kind and size: 17 kinds."""
-
-LOSING: Mapping[str, Callable[[NetworkBuilder], ov.Model]] = {
+    # Where lanes that were made by hand were slower than the best width.
     "exchanged resolutions/64": _exchanged_resolutions,
     "speech decoder/1 token": _speech_decoder,
     "experts/1 row": partial(_experts, batch=1, width=64),
 }
-"""Where lanes made by hand were slower than the best width."""
+"""By kind and size."""

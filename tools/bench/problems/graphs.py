@@ -1,31 +1,14 @@
-"""Synthetic problems for single parts: many devices that differ, branching graphs on lanes, flow networks."""
+"""Synthetic problems for single parts: many devices that differ, flow networks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 
-from ov_autoplace import _core
 from ov_autoplace._base.arrays import csr_from_lists
-from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
-
-__all__ = [
-    "BRANCHING",
-    "FAMILIES",
-    "LAUNCH_SECONDS",
-    "NETWORKS",
-    "Network",
-    "branching_table",
-    "flow_network",
-    "many_device_table",
-]
-
-LAUNCH_SECONDS = 6e-6
-"""Of a submodel on a lane, measured on two cores."""
 
 Readers = list[list[int]]
 
@@ -85,103 +68,6 @@ def many_device_table(family: str, ops: int, devices: int, seed: int) -> CostTab
         memory_bytes=np.zeros(ops),
         memory_capacity=np.full(devices, np.inf),
     )
-
-
-def _chains(first: int, starts: list[int], lengths: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Edges of chains that begin behind given ops, and the last op of each."""
-    edges, ends = [], []
-    for start, length in zip(starts, lengths, strict=True):
-        chain = [start, *range(first, first + length)]
-        edges += list(pairwise(chain))
-        ends.append(chain[-1])
-        first += length
-    return edges, ends
-
-
-def _towers(ops: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Two to four chains of unequal length that meet at the end."""
-    share = rng.dirichlet(np.full(int(rng.integers(2, 5)), 6.0)) * (ops - 2)
-    edges, ends = _chains(1, [0] * len(share), [max(1, int(s)) for s in share])
-    return [*edges, *((end, max(ends) + 1) for end in ends)]
-
-
-def _ensemble(ops: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Four to eight equal chains whose results are averaged."""
-    count = int(rng.integers(4, 9))
-    edges, ends = _chains(1, [0] * count, [(ops - 2) // count] * count)
-    return [*edges, *((end, max(ends) + 1) for end in ends)]
-
-
-def _experts(ops: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Blocks of a gate and four experts, of which each block waits for all of the one before."""
-    edges, last = [], 0
-    length = int(rng.integers(2, 5))
-    while last + 4 * length + 2 < ops:
-        added, ends = _chains(last + 1, [last] * 5, [1, *[length] * 4])
-        last = max(ends) + 1
-        edges += [*added, *((end, last) for end in ends)]
-    return edges
-
-
-def _pyramid(ops: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """A backbone that is read at several depths, each time by a head of its own."""
-    stages = int(rng.integers(3, 6))
-    stage, head = ops // (2 * stages), ops // (2 * stages) - 1
-    edges, ends = _chains(1, [0], [stages * stage])
-    heads, ends = _chains(ends[0] + 1, [stage * (i + 1) for i in range(stages)], [head] * stages)
-    return [*edges, *heads, *((end, max(ends) + 1) for end in ends)]
-
-
-def _nested(ops: int, rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Branches in branches, drawn: an edge becomes two in a row, or two side by side."""
-    edges, last = [(0, 1)], 1
-    while last + 2 < ops:
-        tail, head = edges.pop(int(rng.integers(len(edges))))
-        edges += [(tail, last + 1), (last + 1, head)]
-        last += 1
-        if rng.random() < 0.5:
-            edges += [(tail, last + 1), (last + 1, head)]
-            last += 1
-    return edges
-
-
-BRANCHING: dict[str, Callable[[int, np.random.Generator], list[tuple[int, int]]]] = {
-    "towers": _towers,
-    "ensemble": _ensemble,
-    "experts": _experts,
-    "pyramid": _pyramid,
-    "nested": _nested,
-}
-"""Producer and consumer of each edge, by family of branching graphs."""
-
-
-def branching_table(family: str, ops: int, lanes: int, seconds: float, seed: int) -> CostTable:
-    """A branching graph on lanes of a processor; ops take ``seconds`` in the median."""
-    rng = np.random.default_rng((seed, list(BRANCHING).index(family)))
-    edges = np.array(BRANCHING[family](ops, rng), dtype=np.int32)
-    # Numbers in topological order, and one tensor per producer.
-    order = np.argsort(_core.merge_cycles(np.arange(edges.max() + 1, dtype=np.int32), edges), kind="stable")
-    position = np.argsort(order)
-    edges = np.unique(position[edges], axis=0)
-    producers, counts = np.unique(edges[:, 0], return_counts=True)
-    count = len(order)
-    table = CostTable(
-        devices=("CPU",),
-        names=tuple(f"op{g}" for g in range(count)),
-        op_seconds=seconds * rng.lognormal(0, 0.8, (count, 1)),
-        tensor_producer=producers.astype(np.int32),
-        tensor_bytes=rng.lognormal(11, 1, len(producers)),
-        tensor_offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
-        tensor_consumers=edges[:, 1].astype(np.int32),
-        tensor_is_constant=np.zeros(len(producers), dtype=bool),
-        tensor_uncuttable=np.zeros(len(producers), dtype=bool),
-        transfer_latency=np.zeros((1, 1)),
-        transfer_seconds_per_byte=np.zeros((1, 1)),
-        launch_seconds=np.array([LAUNCH_SECONDS]),
-        memory_bytes=np.zeros(count),
-        memory_capacity=np.array([np.inf]),
-    )
-    return with_lanes(table, "CPU", lanes)
 
 
 NETWORKS = ("chain", "random", "wide", "mesh")

@@ -14,8 +14,6 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-__all__ = ["BUILDERS", "UNSEEN"]
-
 _WIDTH = 32
 _BRANCHES_OF_A_SUM = 64
 

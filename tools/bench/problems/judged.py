@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 from examples import judged_problem
 from harness import ROOT
+from harness.methods import Instance
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.examples import by_family
@@ -18,14 +19,13 @@ from ov_autoplace.training.labelled import Labelled, load_labelled, save_labelle
 from ov_autoplace.training.workload import Workload, load_folder
 from workloads import write_workloads
 
-__all__ = ["best_seconds", "problems_of"]
-
 _FOLDER = ROOT / "build" / "judged"
 _NETWORKS, _SHAPES = 24, 50
 _SMALLEST, _LARGEST = 8, 300
 _MOST_GROUPS = 60  # for constraint programming
 
 Kind = tuple[str, int, bool]
+"""Objective, number of columns, and whether memory limits bind."""
 
 
 def problems_of(split: str, kind: Kind, count: int, seed: int) -> list[Labelled]:
@@ -54,6 +54,13 @@ def _workloads(split: str, seed: int) -> Sequence[Workload]:
     return load_folder(folder)
 
 
+def instance_of(problem: Labelled, known: float | None = None) -> Instance:
+    """A problem for methods side by side; ``known`` are seconds of a better placement than its label's."""
+    task = problem.task
+    best = problem.best_seconds if known is None else known
+    return Instance(task.name, task.family, task.true, task.objective, best)
+
+
 def best_seconds(problem: Labelled, seconds: float) -> float:
     """Seconds of the best placement that is found of a problem, that of its label among them.
 
@@ -75,5 +82,4 @@ def best_seconds(problem: Labelled, seconds: float) -> float:
         found = solve(table, solver, objective=objective, time_limit=seconds)
     except PlacementError:
         return best  # it found nothing in the time that it had
-    assert found.latency_seconds is not None
     return min(best, found.latency_seconds)

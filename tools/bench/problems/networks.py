@@ -1,8 +1,4 @@
-"""Networks whose op types suit different devices, and single layers of many op types to find out which.
-
-Every layer takes a tensor with values between -1 and 1 and gives one of the same shape and about the same
-range, so that layers of any type can be stacked.
-"""
+"""Networks out of publications whose op types suit different devices."""
 
 from __future__ import annotations
 
@@ -12,11 +8,6 @@ from functools import reduce
 import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
-
-__all__ = ["LAYERS", "NETWORKS", "SHAPE", "composite", "layer_model", "random_feature_classifier"]
-
-SHAPE = (1, 128, 64, 64)
-"""Of the tensors that layers are tried on, 2 MB in f32."""
 
 _INPUT = "x"
 
@@ -37,80 +28,6 @@ def _weights(seed: int, *shape: int, fan_in: int = 1) -> ov.Node:
     random = np.random.default_rng(seed)
     values = random.standard_normal(shape, dtype=np.float32) / np.float32(np.sqrt(fan_in))
     return ops.constant(values)
-
-
-def _max_pool(x: ov.Node) -> ov.Node:
-    return ops.max_pool(x, [1, 1], [1, 1], [1, 1], [1, 1], [3, 3], "floor").output(0)
-
-
-def _matmul(x: ov.Node) -> ov.Node:
-    return ops.matmul(x, _weights(0, SHAPE[3], SHAPE[3], fan_in=SHAPE[3]), False, False)
-
-
-def _select(x: ov.Node) -> ov.Node:
-    return ops.select(ops.greater(x, _number(0.5)), x, _scaled(x, 0.9))
-
-
-def _depthwise(x: ov.Node) -> ov.Node:
-    weights = _weights(0, SHAPE[1], 1, 1, 3, 3, fan_in=9)
-    return ops.group_convolution(x, weights, [1, 1], [1, 1], [1, 1], [1, 1])
-
-
-def _mvn(x: ov.Node) -> ov.Node:
-    return _scaled(ops.mvn(x, _axes(2, 3), True, 1e-5, "inside_sqrt"), 0.5)
-
-
-LAYERS: dict[str, Callable[[ov.Node], ov.Node]] = {
-    "Sin": ops.sin,
-    "Cos": ops.cos,
-    "Tan": lambda x: ops.tan(_scaled(x, 0.7)),
-    "Asin": lambda x: ops.asin(_scaled(x, 0.8)),
-    "Atan": ops.atan,
-    "Sinh": lambda x: ops.sinh(_scaled(x, 0.8)),
-    "Asinh": ops.asinh,
-    "Acosh": lambda x: _scaled(ops.acosh(ops.add(ops.abs(x), _number(1.0))), 0.7),
-    "Atanh": lambda x: ops.atanh(_scaled(x, 0.7)),
-    "Log": lambda x: ops.log(ops.add(ops.abs(x), _number(1.0))),
-    "Power": lambda x: ops.power(ops.add(ops.abs(x), _number(0.1)), _number(1.7)),
-    "Sign": lambda x: _scaled(ops.sign(x), 0.5),
-    "GRN": lambda x: ops.grn(x, 1e-4),
-    "Tanh": ops.tanh,
-    "Exp": lambda x: ops.exp(_scaled(ops.abs(x), -1.0)),
-    "Erf": ops.erf,
-    "Gelu": lambda x: ops.gelu(x, "erf"),
-    "SoftPlus": ops.softplus,
-    "Softmax": lambda x: _scaled(ops.softmax(x, 1), float(SHAPE[1]) / 4),
-    "LogSoftmax": lambda x: _scaled(ops.log_softmax(x, 1), 0.2),
-    "CumSum": lambda x: _scaled(ops.cum_sum(x, ops.constant(np.int64(2))), 1 / SHAPE[2]),
-    "MVN": _mvn,
-    "LRN": lambda x: ops.lrn(x, _axes(1), 1e-4, 0.75, 1.0, 5),
-    "ReduceMean": lambda x: ops.add(_scaled(ops.reduce_mean(x, _axes(2, 3), True), 0.1), x),
-    "MaxPool": _max_pool,
-    "AvgPool": lambda x: ops.avg_pool(x, [1, 1], [1, 1], [1, 1], [3, 3], False, "floor"),
-    "Select": _select,
-    "ShuffleChannels": lambda x: ops.shuffle_channels(x, 1, 4),
-    "Transpose": lambda x: ops.transpose(x, _axes(0, 1, 3, 2)),
-    "MatMul": _matmul,
-    "GroupConvolution": _depthwise,
-}
-"""One layer by the type of its main op."""
-
-
-def layer_model(kind: str | None) -> ov.Model:
-    """One layer of a kind and a reduction, or the reduction alone."""
-    x = ops.parameter(list(SHAPE), np.float32, name=_INPUT)
-    y = x if kind is None else LAYERS[kind](x)
-    return _model([ops.reduce_mean(y, _axes(2, 3), False)], [x], kind or "reduction")
-
-
-def composite(first: str, first_count: int, second: str, second_count: int) -> ov.Model:
-    """Layers of one kind, then layers of another; one transfer pays for all of them."""
-    x = ops.parameter(list(SHAPE), np.float32, name=_INPUT)
-    y: ov.Node = x
-    for kind, count in ((first, first_count), (second, second_count)):
-        for _ in range(count):
-            y = LAYERS[kind](y)
-    return _model([ops.reduce_mean(y, _axes(2, 3), False)], [x], "composite")
 
 
 def _model(outputs: list[ov.Node], inputs: list[ov.Node], name: str) -> ov.Model:

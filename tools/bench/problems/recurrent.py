@@ -18,8 +18,6 @@ from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
 
-__all__ = ["RECURRENT"]
-
 
 def _layer(b: NetworkBuilder, x: Node, width: int, direction: str, name: str, cell: str = "lstm") -> Node:
     """One direction of an LSTM or GRU over ``[1, tokens, features]``, ``[1, tokens, width]``."""
@@ -104,7 +102,6 @@ def _forecasters(b: NetworkBuilder, members: int, steps: int, width: int) -> ov.
             last = b.reshape(b.slice(y, 1, steps - 1, steps, "last"), [0, -1], "state")
             forecast = b.dense(last, 14, name="forecast")
         total = forecast if total is None else b.add(total, forecast, f"sum{m}")
-    assert total is not None
     return b.model("forecasters", {"forecast": total})
 
 

@@ -9,41 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import openvino as ov
 
 import zoo
-from harness import GRAPHS, ROOT
+from harness import GRAPHS
+from harness.methods import Instance
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.solvers import Problem
-from ov_autoplace.training.examples import by_family
 from ov_autoplace.training.targets import RandomTargets, Task, random_task
-from ov_autoplace.training.workload import Workload, load_folder
-from workloads import write_workloads
-
-__all__ = [
-    "MACHINES",
-    "SPLITS",
-    "Instance",
-    "Network",
-    "coarse_graph",
-    "held_out_models",
-    "networks",
-    "on_catalogue",
-    "on_random_machines",
-    "published",
-    "random_instances",
-    "scaled_networks",
-]
+from ov_autoplace.training.workload import Workload
 
 MACHINES = {
     2: (
@@ -57,30 +39,10 @@ MACHINES = {
 
 SPLITS = {"held-out": zoo.HELD_OUT_FAMILIES, "training": zoo.TRAINING_FAMILIES}
 
-_WORKLOADS = ROOT / "build" / "workloads" / "held-out"
-# Training draws from ``(seed, number)`` with small seeds, and validates with 1,000,003.
-_HELD_OUT_SEED = 2_000_003
 _MACHINES_SEED = 3_000_017
-_SCALED_OPS = (300, 1500)  # of further networks of each family, with random sizes
 _TRIES = 100
 _MOST_GROUPS_QUICK = 250
 _MOST_PAIRS_QUICK = 700  # groups times devices; with memory limits, more take the solvers long
-
-
-@dataclass(frozen=True, eq=False)
-class Instance:
-    """A network on a machine.
-
-    Attributes:
-        name, family: Of the network and the machine.
-        true: What placements are scored on.
-        shown: What is read to place; the same table unless it is an estimate.
-    """
-
-    name: str
-    family: str
-    true: CostTable
-    shown: CostTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,37 +76,19 @@ def _network(family: str, size: Literal["small", "full"]) -> Network:
     return Network(f"{name} (small)" if size == "small" else name, family, coarse_graph(model))
 
 
-def scaled_networks() -> Iterator[Network]:
-    """Further held-out networks, with random sizes."""
-    for family in zoo.HELD_OUT_FAMILIES:
-        for num_ops in _SCALED_OPS:
-            model = zoo.build_scaled(family, num_ops, _HELD_OUT_SEED)
-            yield Network(f"{family} ({num_ops} ops)", family, coarse_graph(model))
-
-
-def held_out_models(full: bool) -> Iterator[tuple[str, str, ov.Model]]:
-    """Name, family and model of the zoo's held-out networks with random weights, small and full."""
-    for family in zoo.HELD_OUT_FAMILIES:
-        name = zoo.network_of(family)
-        yield f"{name} (small)", family, zoo.build(name, "small")
-        if full:
-            yield name, family, zoo.build(name, "full")
-
-
 def on_catalogue(chosen: Sequence[Network], devices: int, quick: bool) -> list[Instance]:
     """Every network on every machine of the catalogue, whose figures are taken as the truth.
 
-    If quick, machines take turns instead. What is shown says that it is an estimate, as it would for a user.
+    If quick, machines take turns instead.
     """
     instances = []
     machines = MACHINES[devices]
     for i, network in enumerate(chosen):
         for target, names in (machines[i % len(machines)],) if quick else machines:
-            shown = analytic_table(network.graph, load_target(target), names)
-            # The policy hedges against errors of an estimate, and here there are none.
-            true = replace(shown, source="profiled")
+            estimate = analytic_table(network.graph, load_target(target), names)
             title = f"{network.title} on {'+'.join(names)} of {target}"
-            instances.append(Instance(title, network.family, true, shown))
+            # The policy hedges against errors of an estimate, and here there are none.
+            instances.append(Instance(title, network.family, replace(estimate, source="profiled")))
     return instances
 
 
@@ -158,35 +102,8 @@ def on_random_machines(chosen: Sequence[Network], machines: int, seed: int) -> l
             random = np.random.default_rng((_MACHINES_SEED, seed, i, machine))
             true = _legal_task(workload, random, targets, 2).true
             title = f"{network.title} on random machine {machine}"
-            instances.append(Instance(title, network.family, true, true))
+            instances.append(Instance(title, network.family, true))
     return instances
-
-
-def random_instances(count: int, devices: int, estimates: bool = False) -> list[Instance]:
-    """Held-out workloads of all sizes on random machines; families take turns, and so do their networks.
-
-    The workloads are written (as by ``tools/workloads.py``) where that was not done before.
-
-    Args:
-        count: How many.
-        devices: Of each machine.
-        estimates: Whether the table that is shown holds estimates of the true one.
-    """
-    families = by_family(_held_out_workloads(_WORKLOADS))
-    targets = RandomTargets(estimate=float(estimates), untyped=0.0)
-    instances = []
-    for i in range(count):
-        family = families[i % len(families)]
-        workload = family[i // len(families) % len(family)]
-        task = _legal_task(workload, np.random.default_rng((_HELD_OUT_SEED, devices, i)), targets, devices)
-        instances.append(Instance(f"{workload.name} on machine {i}", workload.family, task.true, task.shown))
-    return instances
-
-
-def _held_out_workloads(folder: Path) -> list[Workload]:
-    if not folder.exists():
-        write_workloads(folder, "held-out", 120, 0, seed=0, smallest=5, largest=800)
-    return [w for w in load_folder(folder) if w.family in zoo.HELD_OUT_FAMILIES]
 
 
 def _legal_task(
@@ -212,5 +129,5 @@ def published(quick: bool, accelerators: int | None) -> list[Instance]:
             continue
         devices = "+".join(table.devices) if table.num_devices == 2 else f"{table.num_devices} devices"
         name = path.stem.removesuffix("_inference")
-        instances.append(Instance(f"{name} on {devices}", name, table, table))
+        instances.append(Instance(f"{name} on {devices}", name, table))
     return instances

@@ -15,8 +15,6 @@ from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
 
-__all__ = ["NETWORKS", "build"]
-
 
 def build(name: str) -> ov.Model:
     """One of :data:`NETWORKS`, for one image, sound or row."""

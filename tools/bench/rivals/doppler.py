@@ -34,8 +34,6 @@ from rivals.neural import mean_over_edges, perceptron, seeded, step
 from rivals.rival import RivalOptions
 from rivals.trials import Trials
 
-__all__ = ["search_doppler"]
-
 _HIDDEN = 64
 _ROUNDS = 6
 _EPISODES = 10  # of an update

@@ -15,87 +15,62 @@ from __future__ import annotations
 
 import numpy as np
 
-from ov_autoplace.cost.table import CostTable
-from ov_autoplace.errors import PlacementError
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.list_schedule import ListSchedule
 from ov_autoplace.solvers.solver import SolverOptions
-from rivals.list_scheduling import ListSchedule, scheduled, upward_ranks
-from rivals.producers import Producers
-
-__all__ = ["earliest_task_first", "solve_earliest_task_first"]
+from ov_autoplace.solvers.tasks import TaskGraph
+from rivals.list_scheduling import scheduled
 
 
 def solve_earliest_task_first(problem: Problem, options: SolverOptions) -> Placement:
     """The devices of m-ETF's schedule; see :func:`scheduled`."""
-    return scheduled(problem, earliest_task_first)
+    return scheduled(problem, _assignment)
 
 
-def earliest_task_first(problem: Problem) -> ListSchedule:
-    """Schedule a table's groups with m-ETF.
+def _assignment(problem: Problem, tasks: TaskGraph) -> IntArray | None:
+    schedule = earliest_task_first(problem, tasks)
+    return None if schedule is None else schedule.assignment()
 
-    Groups that must share a device follow the first of them, which reserves memory for all.
 
-    Raises:
-        PlacementError: Every group that could be next finds every device that it may run on full.
+def earliest_task_first(problem: Problem, tasks: TaskGraph) -> ListSchedule | None:
+    """Schedule tasks with m-ETF; ``None`` where every one that could be next finds all its devices full.
+
+    Tasks that must share a device follow the first of them, which reserves memory for all.
     """
-    table, units = problem.table, problem.units
-    G, D = len(table), table.num_devices
-    unit_of = units.unit_of
-    # A unit runs where all of its groups do.
-    seconds = np.where(np.isfinite(units.op_seconds)[unit_of], table.op_seconds, np.inf)
-    level = upward_ranks(table, seconds, transfers=False)
-    producers = Producers.of(table)
-    readers: list[list[int]] = [[] for _ in range(G)]
-    waiting = np.zeros(G, dtype=np.int64)
-    for g in range(G):
-        for p, _ in producers.of_group(g):
-            readers[p].append(g)
-            waiting[g] += 1
-    room = units.memory_capacity * (1 + 1e-12)
-    decided = np.full(len(units), -1)
-    arrival, free = np.zeros((G, D)), np.zeros(D)
-    device = np.zeros(G, dtype=np.int32)
-    start, finish = np.zeros(G), np.zeros(G)
-    ready = np.flatnonzero(waiting == 0).tolist()
-    while ready:
-        rows = np.array(ready)
-        unit = unit_of[rows]
-        takes = np.where(
-            decided[unit, None] < 0,
-            units.packing_bytes[unit, None] <= room,
-            decided[unit, None] == np.arange(D),
-        )
-        begin = np.where(takes & np.isfinite(seconds[rows]), np.maximum(arrival[rows], free), np.inf)
-        earliest = begin.min()
-        if earliest == np.inf:
-            raise PlacementError(f"every device that may run {table.names[ready[0]]!r} is full")
-        of_group, on_device = np.nonzero(begin == earliest)
-        end = earliest + seconds[rows[of_group], on_device]
-        first = np.lexsort((on_device, end, rows[of_group], -level[rows[of_group]]))[0]
-        g, d = int(rows[of_group[first]]), int(on_device[first])
-        if decided[unit_of[g]] < 0:
-            decided[unit_of[g]] = d
-            room[d] -= units.packing_bytes[unit_of[g]]
-        device[g], start[g], finish[g] = d, earliest, end[first]
-        free[d] = finish[g]
-        ready.remove(g)
-        for reader in readers[g]:
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                arrival[reader] = _arrival(table, producers, reader, device, finish)
-                ready.append(reader)
-    return ListSchedule(device, start, finish)
+    schedule, level = ListSchedule(problem, tasks), _static_levels(tasks)
+    free = np.zeros(problem.table.num_devices)
+    waits = [len(producers) for producers in tasks.producers]
+    arrival = {task: schedule.ready_seconds(task) for task, count in enumerate(waits) if not count}
+    while arrival:
+        starts = {
+            (task, lane): max(arrived[lane], free[lane])
+            for task, arrived in arrival.items()
+            for lane in schedule.candidates(task).tolist()
+        }
+        if not starts:
+            return None
+        earliest = min(starts.values())
+        ends = {pair: earliest + tasks.seconds[pair] for pair, start in starts.items() if start == earliest}
+        task, lane = min(ends, key=lambda pair: (-level[pair[0]], pair[0], ends[pair], pair[1]))
+        free[lane] = ends[task, lane]
+        schedule.put(task, lane, free[lane])
+        del arrival[task]
+        for reader, _ in schedule.readers[task]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                arrival[reader] = schedule.ready_seconds(reader)
+    return schedule
 
 
-def _arrival(
-    table: CostTable, producers: Producers, g: int, device: np.ndarray, finish: np.ndarray
-) -> np.ndarray:
-    """When all inputs of a group are on each device, ``float64[D]``."""
-    D = table.num_devices
-    times = np.zeros(D)
-    for p, size in producers.of_group(g):
-        sender = device[p]
-        way = table.transfer_latency[sender] + table.transfer_seconds_per_byte[sender] * size
-        times = np.maximum(times, finish[p] + np.where(np.arange(D) == sender, 0.0, way))
-    return times
+def _static_levels(tasks: TaskGraph) -> list[float]:
+    """Longest way from the start of each task to the end of the graph, without transfers."""
+    can = np.isfinite(tasks.seconds)
+    level = (np.where(can, tasks.seconds, 0.0).sum(axis=1) / np.maximum(can.sum(axis=1), 1)).tolist()
+    after = [0.0] * len(tasks)
+    for task in range(len(tasks) - 1, -1, -1):
+        level[task] += after[task]
+        for producer, _ in tasks.producers[task]:
+            after[producer] = max(after[producer], level[task])
+    return level

@@ -27,8 +27,6 @@ from rivals.neural import mean_over_edges, perceptron, seeded, step
 from rivals.rival import RivalOptions
 from rivals.trials import Trials
 
-__all__ = ["search_hierarchical"]
-
 _GROUPS = 32
 _GROUPER_HIDDEN = 64  # as in the released controller
 _PLACER_HIDDEN = 64

@@ -29,8 +29,6 @@ from rivals.neural import discounted_returns, mean_over_edges, perceptron, seede
 from rivals.rival import RivalOptions
 from rivals.trials import Trials
 
-__all__ = ["search_local_moves"]
-
 _EMBEDDING, _HIDDEN = 10, 16
 _ROUNDS = 3
 _LEARNING_RATE = 0.01

@@ -24,8 +24,6 @@ from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, repair
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["solve_multilevel"]
-
 _TOTAL_WEIGHT = 1_000_000  # METIS counts in integers of 32 bits
 
 

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from ov_autoplace._base.arrays import FloatArray
 
-__all__ = ["discounted_returns", "mean_over_edges", "perceptron", "seeded", "step"]
-
 _MOST_NORM = 1.0
 
 

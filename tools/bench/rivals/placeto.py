@@ -29,8 +29,6 @@ from rivals.neural import discounted_returns, mean_over_edges, perceptron, seede
 from rivals.rival import RivalOptions
 from rivals.trials import Trials
 
-__all__ = ["search_placeto"]
-
 _HIDDEN = 16
 _ROUNDS = 8  # of message passing, the paper's sample setting
 _LEARNING_RATE = 3e-3

@@ -9,8 +9,6 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["solve_random"]
-
 _TRIES = 100
 
 

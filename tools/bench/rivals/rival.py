@@ -10,8 +10,6 @@ from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["Rival", "RivalOptions"]
-
 
 @dataclass(frozen=True)
 class RivalOptions(SolverOptions):

@@ -13,8 +13,6 @@ from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.training.environment import Environment
 from rivals.rival import RivalOptions
 
-__all__ = ["Trials"]
-
 _RANDOM_STARTS = 20
 
 

@@ -14,8 +14,6 @@ from typing import Any, get_args, get_origin
 
 from harness.result import Result
 
-__all__ = ["ACCEPTED", "SECTIONS", "Section", "call", "options_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -41,34 +39,25 @@ class Section:
 
 SECTIONS = {
     "placement": Section("placement", accepted=True),
-    "latency-alias": Section("latency", {"pair": "alias"}, accepted=True),
-    "latency-gpu": Section("latency", {"pair": "gpu"}, needs_gpu=True, accepted=True),
-    "mixes": Section("mixes", needs_gpu=True, accepted=True),
+    "latency-alias": Section("answers", {"contest": "latency-alias"}, accepted=True),
+    "latency-gpu": Section("answers", {"contest": "latency-gpu"}, needs_gpu=True, accepted=True),
+    "mixes": Section("answers", {"contest": "mixes"}, needs_gpu=True, accepted=True),
     "scaling": Section("scaling", accepted=True),
     "overhead": Section("overhead", accepted=True),
     "power": Section("power", accepted=True),
     "accuracy": Section("accuracy", accepted=True),
     "gate": Section("gate", accepted=True),
-    "width": Section("width"),
+    "width": Section("answers", {"contest": "width"}),
+    "overlap": Section("answers", {"contest": "overlap"}),
+    "rate": Section("answers", {"contest": "rate"}),
     "quota": Section("quota"),
+    "paced": Section("paced", needs_gpu=True),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),
-    "messages": Section("messages"),
-    "lanes": Section("lanes"),
-    "overlap": Section("overlap"),
-    "mixtures": Section("mixtures"),
-    "rate": Section("rate"),
     "solvers": Section("solvers"),
-    "paced": Section("paced", needs_gpu=True),
     "policy": Section("policy"),
-    "rivals": Section("rivals"),
-    "zero-shot": Section("zero_shot"),
-    "inference": Section("inference"),
-    "estimates": Section("estimates"),
-    "ablation": Section("ablation"),
-    "finetune-alias": Section("finetune", {"pair": "alias"}),
     "finetune-gpu": Section("finetune", {"pair": "gpu"}, needs_gpu=True),
-    "finetune-lanes": Section("finetune", {"pair": "lanes"}),
+    "finetune-lanes": Section("finetune", {"pair": "cpu"}),
 }
 """In the order in which they run."""
 

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +22,21 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
-import ov_autoplace
 import zoo
 from harness.environment import PAIRS, core_of
 from harness.process import Failure, Pieces, in_child
+from harness.race import know_transfers
 from harness.result import Result, Table, bar
-from ov_autoplace.decide.placer import Placer
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.place import place_fitted
+from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.policy.card import NO_POLICY
 from problems.models import MODELS
 
-__all__ = ["cold_cache", "cold_compilation", "first_compilation", "know_transfers", "run"]
-
 _DEVICES = PAIRS["alias"]
-_AUTOPLACE = f"AUTOPLACE:{','.join(_DEVICES)}"
 _BUDGET_SECONDS = 2.0
 _TIMEOUT = 60.0
 _MODELS = (
@@ -66,10 +66,12 @@ def run(
         cold_rounds: How often a cold cache is met.
         processes: At once.
     """
-    names = [n for n in _MODELS if n in MODELS and (not models or any(part in n for part in models))]
-    names = list(_QUICK) if quick and not models else names
+    every = [n for n in _MODELS if n in MODELS]
+    names = [
+        n for n in (every if models or not quick else _QUICK) if not models or any(p in n for p in models)
+    ]
     pieces = Pieces(_TIMEOUT)
-    pieces("transfers", know_transfers)
+    pieces("transfers", know_transfers, pair="alias")
     found = {name: one for name in names if (one := pieces(name, first_compilation, name=name)) is not None}
     table, remarks = _first(found)
     cold, remark = cold_cache(2 if quick else cold_rounds, processes)
@@ -79,12 +81,6 @@ def run(
         remarks=(*remarks, remark, *pieces.remarks),
         data={"first": found},
     )
-
-
-def know_transfers() -> None:
-    """Measure transfers, so that no model pays for them."""
-    model = zoo.build("inception_v3")
-    ov_autoplace.place(model, _DEVICES, "TUNE", core_of("alias"), time_budget_ms=20_000, policy="none")
 
 
 def first_compilation(name: str) -> dict[str, Any]:
@@ -98,12 +94,10 @@ def first_compilation(name: str) -> dict[str, Any]:
     for device in _DEVICES:
         core.compile_model(model, device)
     alone = time.perf_counter() - start
-    with _placements() as placements:
-        start = time.perf_counter()
-        core.compile_model(model, _AUTOPLACE)
-        seconds = time.perf_counter() - start
-    decision = placements[-1].decision
-    assert decision is not None
+    start = time.perf_counter()
+    (placement,) = _decided(core, with_static_shapes(model), PlacerOptions())
+    seconds = time.perf_counter() - start
+    decision = placement.decision
     return {
         "alone": alone,
         "seconds": seconds,
@@ -114,22 +108,18 @@ def first_compilation(name: str) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _placements() -> Iterator[list[ov_autoplace.Placement]]:
-    """What the plugin's placer decides, which a compiled model does not tell."""
-    made: list[ov_autoplace.Placement] = []
-    place = Placer.place_fitted
+def _decided(core: ov.Core, model: ov.Model, options: PlacerOptions) -> list[Placement]:
+    """Compile a model as AUTOPLACE does; what was decided for it, nothing where that was known."""
+    placements: list[Placement] = []
 
-    def placing(placer: Placer, *arguments: Any) -> Any:
-        placement, fitted = place(placer, *arguments)
-        made.append(placement)
-        return placement, fitted
+    def search(machine: Machine, given: ov.Model) -> Placement:
+        placements.append(place_fitted(machine, given)[0])
+        return placements[-1]
 
-    Placer.place_fitted = placing  # type: ignore[method-assign]
-    try:
-        yield made
-    finally:
-        Placer.place_fitted = place  # type: ignore[method-assign]
+    machine = Machine(core, _DEVICES, options)
+    compiled = compile_placed(machine, model.clone(), core.compile_model, search=search)
+    compiled.create_infer_request().infer()
+    return placements
 
 
 def _first(found: dict[str, dict[str, Any]]) -> tuple[Table, list[str]]:
@@ -156,15 +146,9 @@ def cold_compilation(folder: str, process: int) -> bool:
     first, *_, last = [
         op.get_friendly_name() for op in model.get_ordered_ops() if op.get_type_name() == "MatMul"
     ]
-    config = {
-        "CACHE_DIR": folder,
-        "AUTOPLACE_POLICY": NO_POLICY,
-        "AUTOPLACE_PINS": {first: "XCPU", last: "CPU"},
-    }
-    with _placements() as placements:
-        compiled = core_of("alias").compile_model(model, _AUTOPLACE, config)
-    compiled.create_infer_request().infer()
-    return bool(placements)
+    pins = {first: "XCPU", last: "CPU"}
+    options = PlacerOptions(policy=NO_POLICY, pins=pins, properties={"CACHE_DIR": folder})
+    return bool(_decided(core_of("alias"), model, options))
 
 
 def cold_cache(rounds: int, processes: int) -> tuple[Table, str]:

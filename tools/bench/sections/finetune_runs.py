@@ -9,8 +9,6 @@ and tell nothing new.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.environment import LANES, PAIRS, core_of, executor_of
+from harness.environment import PAIRS, core_of, executor_of
 from harness.process import seconds_since_start
 from ov_autoplace import finetune
 from ov_autoplace._base.arrays import FloatArray
@@ -28,8 +26,6 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.place import place
 from ov_autoplace.devices.models import read_model
-from ov_autoplace.policy.networks.checkpoint import load_network
-from ov_autoplace.solvers import Problem, solve
 from ov_autoplace.training.environment import Actions, Environment
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.files import LOG
@@ -40,16 +36,6 @@ from ov_autoplace.training.finetuning.setup import load_task
 from ov_autoplace.training.finetuning.task import Event, TuningTask, placement_text
 from ov_autoplace.training.finetuning.trials import Trial
 from ov_autoplace.training.search import search
-from sections.finetune_race import improvements
-
-__all__ = [
-    "BudgetEndedError",
-    "MeasuredEnvironment",
-    "search_simulated",
-    "tune",
-    "tune_as_published",
-    "tune_by_solvers",
-]
 
 
 def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint: str) -> dict[str, Any]:
@@ -63,7 +49,6 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
         budget: Seconds, counted from the start of this process: loading is part of it.
         checkpoint: Where to start; HSDAG's network with random weights when empty.
     """
-    busy = _busy_seconds()
     settings = FinetuneSettings() if checkpoint else FinetuneSettings(learning_rate=1e-3)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "tuned"
@@ -84,13 +69,13 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
         lines = [json.loads(line) for line in (out / LOG).read_text(encoding="utf-8").splitlines()]
         save_table(load_table(out / f"{tuned.name}.table.json"), table)
     # Lanes have one rival on the device alone, which is the reference.
-    singles = [tuned.best_single] if pair == LANES else list(PAIRS[pair])
+    singles = [tuned.best_single] if executor_of(pair) == "OVERLAP" else list(PAIRS[pair])
     return {
         "stopped": result.stopped,
         "best_single": tuned.best_single,
         "singles": singles,
         "lines": lines,
-        **_spent(busy),
+        "wall": seconds_since_start(),
     }
 
 
@@ -99,15 +84,12 @@ def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float)
 
     What it measured is known, but not when, so that all of it counts as measured at its end.
     """
-    busy = _busy_seconds()
     core = core_of(pair)
     milliseconds = 1e3 * (budget - seconds_since_start())
     options = {"time_budget_ms": milliseconds, "policy": "none", "seed": seed, "executor": executor_of(pair)}
     decision = place(read_model(core, Path(model)), PAIRS[pair], "TUNE", core, **options).decision
-    assert decision is not None
     schedules = [c.scheduled for c in decision.candidates if c.scheduled is not None]
     costs = schedules[0].table if schedules else decision.table
-    assert costs is not None
     save_table(costs, table)
     ran = [c for c in decision.candidates if len(c.samples) or c.dropped]
     singles = {c.name: c.seconds for c in ran if not c.plan.lane_count and c.is_single and len(c.samples)}
@@ -118,7 +100,7 @@ def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float)
     lines = []
     for kind, candidate in [*(("measured", c) for c in ran), *proposed]:
         own = candidate.assignment if candidate.scheduled is None else candidate.scheduled.assignment
-        if pair == LANES and candidate.scheduled is None:
+        if executor_of(pair) == "OVERLAP" and candidate.scheduled is None:
             own = np.zeros(len(costs), dtype=np.int32)
         relative = candidate.seconds / singles[best] if len(candidate.samples) else None
         lines.append(
@@ -136,7 +118,7 @@ def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float)
         "best_single": best,
         "singles": list(singles),
         "lines": lines,
-        **_spent(busy),
+        "wall": seconds_since_start(),
     }
 
 
@@ -147,7 +129,6 @@ def tune_as_published(
     import torch
 
     torch.set_num_threads(1)
-    busy = _busy_seconds()
     machine = Machine(core_of(pair), PAIRS[pair], PlacerOptions(seed=seed, executor=executor_of(pair)))
     request = FinetuneRequest(
         models=(model,),
@@ -182,7 +163,7 @@ def tune_as_published(
         "best_single": task.single_name(task.best_single),
         "singles": [task.single_name(trial) for trial in task.singles],
         "lines": environment.lines,
-        **_spent(busy),
+        "wall": seconds_since_start(),
     }
 
 
@@ -243,39 +224,7 @@ class MeasuredEnvironment(Environment):
         self.lines.append({"at_seconds": self._budget.spent, **self._task.line(event)})
 
 
-def search_simulated(table: str, network: str, evaluations: int, seed: int) -> dict[str, Any]:
-    """The papers' protocol on the simulator of measured costs, and what the exact solver finds.
-
-    Args:
-        table: File of the costs.
-        network: A checkpoint, or ``hsdag`` for its network with random weights.
-        evaluations: Placements to sample.
-        seed: Of everything random.
-    """
-    costs = load_table(table)
-    objective = "hetero" if costs.lane_devices is None else "overlap"
-    start = network if network == "hsdag" else load_network(network)
-    environment = Environment([Problem.of(costs, objective=objective)])
-    history = search(environment, start, evaluations, seed).history
-    solved = solve(costs, objective=objective).latency_seconds
-    return {"curve": improvements(history), "of": len(history), "solved": solved}
-
-
 def _started() -> float:
     """``time.perf_counter()`` when this process began, never earlier."""
     age = seconds_since_start()
     return time.perf_counter() - age
-
-
-def _busy_seconds() -> tuple[float, float]:
-    """The clock, and processor time that others than this process and its children have taken so far."""
-    ticks = [int(value) for value in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    own = sum(usage.ru_utime + usage.ru_stime for usage in used)
-    return time.perf_counter(), (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK") - own
-
-
-def _spent(before: tuple[float, float]) -> dict[str, float]:
-    """Age of this process, and the share of the machine that others took since then."""
-    clock, busy = (now - then for now, then in zip(_busy_seconds(), before, strict=True))
-    return {"wall": seconds_since_start(), "others": max(busy / (clock * (os.cpu_count() or 1)), 0.0)}

@@ -20,24 +20,22 @@ import openvino as ov
 import zoo
 from harness import GRAPHS
 from harness.environment import PAIRS, core_of
+from harness.methods import SINGLE, Comparison, Instance, compare, solver
 from harness.process import Pieces
-from harness.result import Case, Ratio, Result, Table, exact_ratio, interval_cell
+from harness.result import Ratio, Result, Table, exact_ratio, interval_cell
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
-from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.placement.annotation import set_affinities
 from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.solvers import solve
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
 from problems.tables import coarse_graph
 from random_models import random_model
+from rivals import RivalOptions
 from sections.scaling import exponent, measure
-
-__all__ = ["compare_counts", "grow", "place_tables", "run", "tables"]
 
 SOLVERS = ("portfolio", "mincut", "expansion", "local", "greedy", "policy")
 _MACHINES, _MACHINES_SEED = 3, 7_000_003
@@ -69,77 +67,50 @@ def run(
     """
     counted = list(zoo.NAMES if "all" in models else models)
     pieces = Pieces()
-    tables_: list[Table] = []
-    ratios: list[Ratio] = []
-    cases: list[Case] = []
-    if (found := pieces("tables", place_tables, seed=seed)) is not None:
-        table, of_quality, cases = quality(found)
-        tables_.append(table)
-        ratios += of_quality
+    methods = {SINGLE: solver("single"), **{name: solver(name) for name in SOLVERS}}
+    found = compare("fixed tables", list(instances(seed)), methods, RivalOptions(seed=seed))
+    tables, ratios = [found.table()], quality(found)
     what = {"models": counted, "placements": placements, "random_models": random_models}
-    if (found := pieces("subgraphs", compare_counts, seed=seed, **what)) is not None:
-        table, ratio = counts(found)
-        tables_.append(table)
+    if (pairs := pieces("subgraphs", compare_counts, seed=seed, **what)) is not None:
+        table, ratio = counts(pairs)
+        tables.append(table)
         ratios.append(ratio)
     if (rows := pieces("growth", grow, seed=seed)) is not None:
         table, of_growth = _growth(rows)
-        tables_.append(table)
+        tables.append(table)
         ratios += of_growth
     return Result(
         title="Ratios of the regression gate",
-        tables=tuple(tables_),
+        tables=tuple(tables),
         ratios=tuple(ratios),
-        cases=tuple(cases),
+        cases=tuple(found.cases([SINGLE])),
         remarks=tuple(pieces.remarks),
     )
 
 
-def tables(seed: int) -> Iterator[tuple[str, CostTable]]:
+def instances(seed: int) -> Iterator[Instance]:
     """Small networks of the zoo on machines whose devices suit different ops, and published cost graphs."""
     for i, name in enumerate(zoo.NAMES):
         workload = Workload.of(coarse_graph(zoo.build(name)), name, name)
         for machine in range(_MACHINES):
             random = np.random.default_rng((_MACHINES_SEED, seed, i, machine))
             table = random_task(workload, random, _RANDOM, 2).true
-            yield f"{name} on random machine {machine}", table
+            yield Instance(f"{name} on random machine {machine}", name, table)
     for path in sorted(GRAPHS.glob("*_inference.json")):
         table = load_dnn_partitioning(path, 1)
         if len(table) <= _MOST_GROUPS:
-            yield path.stem, table
+            yield Instance(path.stem, path.stem, table)
 
 
-def place_tables(seed: int) -> dict[str, dict[str, float]]:
-    """Simulated seconds of the best single device and of every solver, and the proven bound, by table."""
-    found = {}
-    for name, table in tables(seed):
-        single = solve(table, "single", seed=seed).latency_seconds
-        rows = {solver: solve(table, solver, seed=seed) for solver in SOLVERS}
-        bounds = [p.lower_bound_seconds for p in rows.values() if p.lower_bound_seconds is not None]
-        found[name] = {"single": single, "bound": max([0.0, *bounds])}
-        found[name] |= {solver: placement.latency_seconds for solver, placement in rows.items()}
-    return found
-
-
-def quality(found: dict[str, dict[str, float]]) -> tuple[Table, list[Ratio], list[Case]]:
-    """What :func:`place_tables` found comes to."""
-    rows, ratios, cases = [], [], []
-    for solver in SOLVERS:
-        over = np.array([row[solver] / row["single"] for row in found.values()])
-        gap = np.array([row[solver] / max(row["bound"], 1e-12) for row in found.values()])
+def quality(found: Comparison) -> list[Ratio]:
+    """Of each solver, the geometric mean of its latencies over the best single device's."""
+    ratios = []
+    for name in SOLVERS:
+        over = found.latency(name) / found.latency(SINGLE)
+        kind = "decided" if name == "policy" else "exact"
         mean = float(np.exp(np.log(over).mean()))
-        faster, slower, optimal = (over < 1 - 1e-9).sum(), (over > 1 + 1e-9).sum(), (gap <= 1 + 1e-9).sum()
-        rows.append((solver, f"{mean:.4f}", f"{over.max():.4f}", faster, slower, optimal))
-        kind = "decided" if solver == "policy" else "exact"
-        ratios.append(exact_ratio(f"{solver} over the best single device", mean, len(over), kind))
-        if solver in ("portfolio", "policy"):
-            cases += [
-                Case(f"{solver} on {name}", "best single device", ratio)
-                for name, ratio in zip(found, over.tolist(), strict=True)
-                if abs(ratio - 1) > 1e-9
-            ]
-    title = f"Simulated latency over the best single device's, {len(found)} tables"
-    columns = ("solver", "geometric mean", "worst", "faster", "slower", "proven optimal")
-    return Table(title, columns, rows), ratios, cases
+        ratios.append(exact_ratio(f"{name} over the best single device", mean, len(over), kind))
+    return ratios
 
 
 def compare_counts(

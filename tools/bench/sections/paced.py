@@ -8,7 +8,7 @@ HETERO, copies, waiting. The CPU works on one thread, which leaves the GPU's dri
 Per network: a first process runs it on the virtual GPU and records what each kind of kernel takes. A second
 one sees what one inference takes, and all times are scaled so that the GPU takes ``speed`` times what the CPU
 does. A third profiles both devices, solves for the objective ``overlap``, and runs in turns, a few inferences
-back to back each: either device alone, the executor, and HETERO with the same placement. In ``two branches``,
+: either device alone, the executor, and HETERO with the same placement. In ``two branches``,
 the two are equal.
 """
 
@@ -28,24 +28,22 @@ import openvino as ov
 
 import zoo
 from harness.process import Pieces, shared_folder
+from harness.race import BACK_TO_BACK, Race, race
 from harness.result import Case, Result, Table, bar, interval_cell, milliseconds
 from model_checks import inputs_in_range
-from ov_autoplace._base.statistics import paired_ratio
+from networks.builder import NetworkBuilder
 from ov_autoplace.devices.names import is_emulated
 from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.annotation import annotate
 from ov_autoplace.placement.lane import Lane
+from ov_autoplace.placement.plan import Plan, WholePlan
 from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.scheduled import scheduled_model
 from ov_autoplace.placement.simulator import simulate
-from ov_autoplace.plugin.scheduled import compile_scheduled
 from ov_autoplace.solvers import solve
 from problems import branching
-
-__all__ = ["NETWORKS", "overlap", "record", "run", "times_alone"]
 
 _DEVICES = ("GPU", "CPU")
 _PROPERTIES = {
@@ -54,15 +52,14 @@ _PROPERTIES = {
 }
 _OVERLAP, _HETERO = "executor", "HETERO"
 _VARIABLE = "VIRTUAL_GPU_PACED"
-_WARMUP, _RUNS, _FEWEST_ROUNDS = 3, 15, 15
-_BLOCK = 6  # inferences back to back, of which the first ones are not steady yet
+_WARMUP, _RUNS = 3, 15
 _TIMEOUT = 500.0
 _MOST_ERROR, _LEAST_GAIN = 0.10, 1.85  # of predictions; over HETERO, where branches are equal
 # Microseconds of kernels of a kind that no run has shown, such as copies where a network is cut.
 _OTHER = 2.0
 _TWO_BRANCHES = "two branches"
 NETWORKS: Mapping[str, Callable[[], ov.Model]] = {
-    _TWO_BRANCHES: partial(branching.two_towers, layers=16, width=128, batch=2048),
+    _TWO_BRANCHES: lambda: branching.two_towers(NetworkBuilder(0, np.float32), 16, 128, batch=2048),
     "two_tower": partial(zoo.build, "two_tower"),
     "siamese": partial(branching.build, "siamese/105"),
     "dual encoder": partial(branching.build, "dual encoder/base"),
@@ -156,52 +153,27 @@ def overlap(name: str, kernels: str, seconds: float, seed: int) -> dict[str, Any
         seed: Of the solver and of orders.
 
     Returns:
-        ``predicted`` seconds of the executor and of HETERO, ``bound`` below all placements, ``busy`` seconds
-        of the devices, ``submodels``, and ``samples`` of all contenders in the same rounds: medians of blocks
-        back to back, and in ``first`` the first of each block, when others have worked before.
+        ``predicted`` seconds of the executor and of HETERO, ``submodels``, and the ``race``.
     """
     core, model = _paced_core(kernels), _model(name)
     with ProfilingSession(core, model, _DEVICES, _PROPERTIES, seed=seed) as session:
         table = profile_session(session).table
-        static = session.model
-    placement = solve(table, "portfolio", objective="overlap", seed=seed)
-    schedule = simulate(table, placement, "overlap")
-    plan = lane_plan(table, placement, [Lane.of(device, _PROPERTIES[device]) for device in _DEVICES])
-    annotated = static.clone()
-    annotate(annotated, placement)
-    compiled = {
-        **{device: core.compile_model(static, device) for device in _DEVICES},
-        _OVERLAP: compile_scheduled(core, scheduled_model(static, plan), {}),
-        # Of itself HETERO would let the CPU use all its threads.
-        _HETERO: core.compile_model(annotated, "HETERO:GPU,CPU", {"DEVICE_PROPERTIES": _PROPERTIES}),
-    }
+        placement = solve(table, "portfolio", objective="overlap", seed=seed)
+        schedule = simulate(table, placement, "overlap")
+        lanes = [Lane.of(device, _PROPERTIES[device]) for device in _DEVICES]
+        plans: dict[str, Plan] = {device: WholePlan(device) for device in _DEVICES}
+        plans |= {_OVERLAP: lane_plan(table, placement, lanes), _HETERO: placement.plan}
+        raced = race(session, plans, seconds, seed, copies=1)
+    if raced.failures:
+        raise AutoplaceError("; ".join(f"{who} failed: {why}" for who, why in raced.failures.items()))
     return {
-        "costs": table.source,
         "predicted": {
             _OVERLAP: schedule.latency_seconds,
             _HETERO: simulate(table, placement).latency_seconds,
         },
-        "bound": placement.lower_bound_seconds,
-        "busy": dict(zip(_DEVICES, schedule.device_seconds, strict=True)),
         "submodels": schedule.subgraphs,
-        **_race({who: _request(one, static) for who, one in compiled.items()}, seconds, seed),
+        "race": raced.to_dict(),
     }
-
-
-def _race(requests: Mapping[str, ov.InferRequest], seconds: float, seed: int) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    samples: dict[str, list[float]] = {who: [] for who in requests}
-    first: dict[str, list[float]] = {who: [] for who in requests}
-    for request in requests.values():
-        for _ in range(_WARMUP):
-            request.infer()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(samples[_OVERLAP]) < _FEWEST_ROUNDS:
-        for who in random.permutation(list(requests)).tolist():
-            block = [_seconds(requests[who]) for _ in range(_BLOCK)]
-            first[who].append(block[0])
-            samples[who].append(float(np.median(block[2:])))
-    return {"samples": samples, "first": first}
 
 
 def _request(compiled: ov.CompiledModel, model: ov.Model) -> ov.InferRequest:
@@ -264,47 +236,28 @@ def _table(kernels: Mapping[str, float], scale: float) -> str:
 def _result(
     found: Mapping[str, Mapping[str, Any]], speed: float, seed: int, failures: Sequence[str]
 ) -> Result:
-    rows, cases, errors, remarks = [], [], {}, list(failures)
+    rows, cases, remarks = [], [], list(failures)
     for name, outcome in found.items():
-        samples = {who: np.array(values) for who, values in outcome["samples"].items()}
-        best = min(_DEVICES, key=lambda device: float(np.median(samples[device])))
-        over_hetero = paired_ratio(samples[_HETERO], samples[_OVERLAP])
-        over_best = paired_ratio(samples[_OVERLAP], samples[best])
-        ours = outcome["predicted"][_OVERLAP]
-        errors[name] = ours / float(np.median(samples[_OVERLAP])) - 1
-        hetero_error = outcome["predicted"][_HETERO] / float(np.median(samples[_HETERO])) - 1
+        raced, load = Race.from_dict(outcome["race"]), BACK_TO_BACK.name
+        samples = raced.samples[load]
+        best = raced.best(_DEVICES, load)
+        over_best, gain = raced.ratio(_OVERLAP, best, load), raced.ratio(_HETERO, _OVERLAP, load)
+        errors = {
+            who: predicted / float(np.median(samples[who])) - 1
+            for who, predicted in outcome["predicted"].items()
+        }
         cases.append(Case(name, best, over_best.median, f"emulated, {outcome['submodels']} submodels"))
-        rows.append(
-            (
-                name,
-                *(milliseconds(samples[device]) for device in ("CPU", "GPU")),
-                outcome["submodels"],
-                milliseconds(samples[_OVERLAP]),
-                f"{1e3 * ours:.2f}",
-                f"{100 * errors[name]:+.1f}",
-                milliseconds(samples[_HETERO]),
-                f"{100 * hetero_error:+.1f}",
-                interval_cell(over_hetero),
-                interval_cell(over_best),
-            )
-        )
+        cells = [milliseconds(samples[who]) for who in ("CPU", "GPU", _OVERLAP, _HETERO)]
+        cells += [f"{100 * errors[who]:+.1f}" for who in (_OVERLAP, _HETERO)]
+        rows.append((name, outcome["submodels"], *cells, interval_cell(gain), interval_cell(over_best)))
         if name == _TWO_BRANCHES:
-            reached = "" if over_hetero.median >= _LEAST_GAIN else ": MISSED"
-            remarks.append(
-                f"two equal branches, HETERO with the same placement over the executor: "
-                f"{over_hetero.median:.3f}, wanted at least {_LEAST_GAIN}{reached}"
-            )
-    for name, error in errors.items():
-        remarks.append(bar(f"error of the prediction for {name}", _MOST_ERROR, abs(error)))
+            what = "two equal branches, the executor over HETERO with the same placement"
+            remarks.append(bar(what, 1 / _LEAST_GAIN, 1 / gain.median))
+        remarks.append(bar(f"error of the prediction for {name}", _MOST_ERROR, abs(errors[_OVERLAP])))
     columns = (
-        *("network", "CPU ms", "paced GPU ms", "submodels", "executor ms", "predicted ms", "error %"),
-        *(
-            "HETERO, same placement ms",
-            "its error %",
-            "HETERO over executor",
-            "executor over the best device",
-        ),
-    )
+        "network", "submodels", "CPU ms", "paced GPU ms", "executor ms", "HETERO, same placement ms",
+        "error %", "HETERO's error %", "HETERO over executor", "executor over the best device",
+    )  # fmt: skip
     note = (
         "Emulated: the GPU's kernels compute nothing; they take recorded times, scaled so that the GPU "
         f"takes {speed:g} times what the CPU takes."

@@ -17,7 +17,7 @@ over the whole race.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,6 @@ from scipy.signal import lfilter
 from harness.result import Case, Result, Table, exact_ratio
 from ov_autoplace._base.statistics import paired_ratio
 from ov_autoplace._core import race_samplers
-
-__all__ = ["NOISES", "Noise", "deciders", "race_once", "run", "runs_needed", "share_right"]
 
 _BLOCK, _KEPT = 10, 5
 _RUNS = (20, 40, 60, 100, 200, 400, 1000, 2000)  # of both candidates together, whole blocks
@@ -154,52 +152,37 @@ def run(quick: bool, seed: int, difference: float = 0.02) -> Result:
         ended = [race_once(noise, difference, seed + i) for i in range(races)]
         equal = [race_once(noise, 0.0, seed + races + i)[1] for i in range(races)]
         runs = np.array([count for count, _ in ended])
-        right, wrong = (sum(word == what for _, word in ended) / races for what in ("right", "wrong"))
-        false = sum(word != "open" for word in equal) / races
+        middle, words = float(np.median(runs)), [word for _, word in ended]
+        shares = [words.count("right"), words.count("wrong"), races - equal.count("open")]
+        cells = [
+            f"{middle:.0f}",
+            f"{np.quantile(runs, 0.95):.0f}",
+            *(f"{100 * n / races:.1f}" for n in shares),
+        ]
         rival = needed["sequential mean-of-5"]
-        race_rows.append(
-            (
-                title,
-                f"{np.median(runs):.0f}",
-                f"{np.quantile(runs, 0.95):.0f}",
-                *(f"{100 * share:.1f}" for share in (right, wrong, false)),
-                _count(rival),
-            )
-        )
-        ratio = float(np.median(runs)) / (rival or _RUNS[-1])
-        name = f"{title}: runs of a race over sequential mean-of-5"
+        race_rows.append((title, *cells, _count(rival)))
+        ratio, name = middle / (rival or _RUNS[-1]), f"{title}: runs of a race over sequential mean-of-5"
         ratios.append(exact_ratio(name, ratio, races, "decided"))
-        detail = f"the race ends after {np.median(runs):.0f} runs (median), mean-of-5 needs {_count(rival)}"
+        detail = f"the race ends after {middle:.0f} runs (median), mean-of-5 needs {_count(rival)}"
         cases.append(Case(title, "sequential mean-of-5 until 95 % of its answers are right", ratio, detail))
+    columns = (
+        "noise", "runs, median", "runs, p95", "right %", "wrong %", "called different when equal %",
+        "mean-of-5 until 95 %",
+    )  # fmt: skip
+    note = (
+        "A race stops only when it is 99 % sure, the sequential ways merely name the lower number: on a "
+        "quiet machine certainty costs more runs than naming does."
+    )
+    title = f"Right answers in %, of {trials} trials, after so many runs of both candidates together"
+    shown = f"The profiler's own stopping rule, {races} races each, at most {2 * _MOST_ROUNDS:,} runs"
     return Result(
-        title="Profiler: runs until a true difference is told apart",
-        tables=(
-            Table(
-                f"Right answers in %, of {trials} trials, after so many runs of both candidates together",
-                ("noise: decided by", *map(str, _RUNS), "runs until 95 %"),
-                share_rows,
-                "No warm-up is simulated, which would make the first runs of a block slower for every way.",
-            ),
-            Table(
-                f"The profiler's race with its own stopping rule, {races} races each, at most "
-                f"{2 * _MOST_ROUNDS:,} runs",
-                (
-                    "noise",
-                    "runs, median",
-                    "runs, p95",
-                    "right %",
-                    "wrong %",
-                    "called different when equal %",
-                    "mean-of-5 until 95 %",
-                ),
-                race_rows,
-                "A race stops only when it is 99 % sure, the sequential ways merely name the lower number: "
-                "on a quiet machine certainty costs more runs than naming does.",
-            ),
+        "Profiler: runs until a true difference is told apart",
+        (
+            Table(title, ("noise: decided by", *map(str, _RUNS), "runs until 95 %"), share_rows),
+            Table(shown, columns, race_rows, note),
         ),
-        ratios=tuple(ratios),
-        cases=tuple(cases),
-        data={"noises": {name: asdict(noise) for name, noise in NOISES.items()}},
+        tuple(ratios),
+        tuple(cases),
     )
 
 

@@ -23,8 +23,6 @@ from harness.process import Pieces
 from harness.result import Case, Result, Table, bar
 from ov_autoplace.graph.shapes import with_static_shapes
 
-__all__ = ["compare", "run"]
-
 PLAIN, OURS = "CPU", "AUTOPLACE:CPU"
 _TIMEOUT, _WHOLE = 90.0, 700.0
 _PERIOD, _TURN, _TURNS = 0.1, 1.0, 3
@@ -53,7 +51,7 @@ _LONG, _BETTER, _FASTER = 1e-3, 4.0, 1.05
 def run(
     quick: bool, seed: int, models: tuple[str, ...] = (), quotas: tuple[float, ...] = (0.6, 1.0, 1.5)
 ) -> Result:
-    """A table for each quota.
+    """A row for each network and quota.
 
     Args:
         quick: Two networks under a quota of one core.
@@ -62,40 +60,19 @@ def run(
         quotas: In cores.
     """
     pieces = Pieces(timeout=_TIMEOUT, whole=_WHOLE)
-    names = [
-        name
-        for name in (_QUICK if quick else _NETWORKS)
-        if not models or any(part in name for part in models)
-    ]
+    every = _QUICK if quick else _NETWORKS
+    names = [name for name in every if not models or any(part in name for part in models)]
     found: dict[float, dict[str, Mapping[str, Any]]] = {}
     for cores in (1.0,) if quick else quotas:
         try:
             with control_group(f"ov-autoplace-bench-{os.getpid()}") as group:
                 group.limit(cores, _PERIOD)
-                found[cores] = _found(pieces, names, cores, group, seed)
+                what = {"cores": cores, "folder": str(group.folder), "is_v2": group.is_v2, "seed": seed}
+                outcomes = {n: pieces(f"{n} under {cores:g} cores", compare, name=n, **what) for n in names}
+                found[cores] = {name: one for name, one in outcomes.items() if one is not None}
         except (NoGroupError, OSError) as cause:
             pieces.remarks.append(f"{cores:g} cores: not measured: {cause}")
-    return _result(found, seed, pieces.remarks)
-
-
-def _found(
-    pieces: Pieces, names: Sequence[str], cores: float, group: ControlGroup, seed: int
-) -> dict[str, Mapping[str, Any]]:
-    found = {}
-    for name in names:
-        title = f"{name} under {cores:g} cores"
-        outcome = pieces(
-            title,
-            compare,
-            name=name,
-            cores=cores,
-            folder=str(group.folder),
-            is_v2=group.is_v2,
-            seed=seed,
-        )
-        if outcome is not None:
-            found[name] = outcome
-    return found
+    return result_of(found, seed, pieces.remarks)
 
 
 def compare(
@@ -159,67 +136,39 @@ def _run_for(request: ov.InferRequest, seconds: float) -> tuple[float, list[floa
     return (len(latencies) - beyond) / seconds, latencies
 
 
-def _result(
+def result_of(
     found: Mapping[float, Mapping[str, Mapping[str, Any]]], seed: int, failures: Sequence[str]
 ) -> Result:
-    tables, cases, remarks = [], [], list(failures)
+    """What :func:`compare` found by quota and network, and whether it is as wanted."""
+    rows, cases, remarks = [], [], list(failures)
     for cores, networks in found.items():
-        rows, worse, short, ratios = [], [], [], []
+        rates: list[float] = []
+        worse: list[str] = []
+        short: list[str] = []
         for name, outcome in networks.items():
-            plain, ours = (float(np.mean(outcome["rates"][who])) for who in (PLAIN, OURS))
-            before, after = outcome["tail"][PLAIN], outcome["tail"][OURS]
+            plain, ours = (np.array(outcome["rates"][who]) for who in (PLAIN, OURS))
+            before, after = (1e3 * outcome["tail"][who] for who in (PLAIN, OURS))
             median = outcome["median"][PLAIN]
-            ratios.append(ours / plain)
-            if after > _NEVER_ABOVE * before:
-                worse.append(f"{name} {after / before:.2f}")
-            if cores == 1.0 and median > _LONG and before < _BETTER * after:
-                short.append(f"{name} {before / after:.1f}")
-            spread = [a / b for a, b in zip(outcome["rates"][OURS], outcome["rates"][PLAIN], strict=True)]
-            rows.append(
-                (
-                    name,
-                    f"{1e3 * median:.3g}",
-                    outcome["threads"],
-                    f"{plain:.4g}",
-                    f"{ours:.4g}",
-                    f"{ours / plain:.2f} [{min(spread):.2f}, {max(spread):.2f}]",
-                    f"{1e3 * before:.3g}",
-                    f"{1e3 * after:.3g}",
-                    f"{before / after:.2f}",
-                    f"{outcome['decision_seconds']:.1f}",
-                )
-            )
+            rates.append(float(ours.mean() / plain.mean()))
+            worse += [f"{name} {after / before:.2f}"] if after > _NEVER_ABOVE * before else []
+            is_short = cores == 1.0 and median > _LONG and before < _BETTER * after
+            short += [f"{name} {before / after:.1f}"] if is_short else []
+            spread = f"[{(ours / plain).min():.2f}, {(ours / plain).max():.2f}]"
+            cells = (f"{rates[-1]:.2f} {spread}", f"{before:.3g}", f"{after:.3g}", f"{before / after:.2f}")
+            known = (outcome["threads"], f"{outcome['decision_seconds']:.1f}")
+            rows.append((name, f"{cores:g}", f"{1e3 * median:.3g}", *cells, *known))
             detail = f"99th percentile, {cores:g} cores, threads {outcome['threads']}"
             cases.append(Case(name, PLAIN, after / before, detail))
-        tables.append(
-            Table(
-                f"A quota of {cores:g} cores",
-                (
-                    "network",
-                    f"{PLAIN} median ms",
-                    "threads",
-                    f"{PLAIN} /s",
-                    f"{OURS} /s",
-                    "rate [of a turn]",
-                    f"{PLAIN} p99 ms",
-                    f"{OURS} p99 ms",
-                    "better",
-                    "decision s",
-                ),
-                rows,
-            )
-        )
         remarks.append(f"{cores:g} cores: 99th percentile worse than {PLAIN}'s: {', '.join(worse) or 'none'}")
-        if cores == 1.0 and ratios:
+        if cores == 1.0 and rates:
             named = ", ".join(short) or "none"
             remarks.append(f"1 core: above 1 ms and less than {_BETTER:g} times better: {named}")
-            rate = float(np.exp(np.mean(np.log(ratios))))
-            remarks.append(bar(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / rate))
-    return Result(
-        "Quotas of processor time",
-        tuple(tables),
-        (),
-        tuple(cases),
-        tuple(remarks),
-        {"seed": seed, "found": {f"{cores:g}": dict(networks) for cores, networks in found.items()}},
-    )
+            mean = float(np.exp(np.mean(np.log(rates))))
+            remarks.append(bar(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / mean))
+    columns = (
+        "network", "cores", f"{PLAIN} median ms", "rate [of a turn]", f"{PLAIN} p99 ms", f"{OURS} p99 ms",
+        "better", "threads", "decision s",
+    )  # fmt: skip
+    table = Table(f"{OURS} over {PLAIN} under quotas", columns, rows)
+    data = {"seed": seed, "found": {f"{cores:g}": dict(networks) for cores, networks in found.items()}}
+    return Result("Quotas of processor time", (table,), (), tuple(cases), tuple(remarks), data)

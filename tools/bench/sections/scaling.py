@@ -31,7 +31,7 @@ from scipy.stats import linregress, t
 
 import ov_autoplace
 from harness.environment import core_of
-from harness.process import Failure, in_child
+from harness.process import Pieces
 from harness.result import Ratio, Result, Table, interval_cell
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace._base.statistics import Interval, median_interval
@@ -50,8 +50,6 @@ from ov_autoplace.placement.simulator import simulator_of
 from ov_autoplace.plugin.annotated_files import AnnotatedFiles, save_fitted
 from ov_autoplace.solvers import solve
 from problems.growing import BUILDERS, UNSEEN
-
-__all__ = ["PARTS", "exponent", "measure", "measure_hetero", "measure_policy", "rows_within", "run"]
 
 _OURS = ("prepare", "simulate", "solve", "solve 3", "overlap", "annotate", "write", "explain")
 PARTS = ("read", "clone", "extract", "coarsen", "estimate", *_OURS, "policy", "HETERO")
@@ -85,9 +83,9 @@ def run(
     tables, ratios, data, remarks = [], [], {}, []
     end = time.perf_counter() + 3600 * (hours or _HOURS[quick])
     for i, kind in enumerate(kinds):
-        share = (end - time.perf_counter()) / (len(kinds) - i)
-        rows, missing = rows_within(share, _TIMEOUT[quick], kind, sizes, seed)
-        remarks += missing
+        pieces = Pieces(_TIMEOUT[quick], (end - time.perf_counter()) / (len(kinds) - i))
+        rows = _rows(pieces, kind, sizes, seed)
+        remarks += pieces.remarks
         slopes = {part: exponent(rows, part) for part in PARTS}
         tables += [_table(kind, rows, slopes), _memory_table(kind, rows)]
         ratios += [
@@ -102,55 +100,25 @@ def run(
     )
 
 
-def rows_within(
-    seconds: float,
-    timeout: float,
-    kind: str,
-    sizes: Sequence[int],
-    seed: int,
-    call: Callable[..., Any] = in_child,
-    clock: Callable[[], float] = time.perf_counter,
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Everything about one kind of model, as far as the time allows; and what is missing, as sentences.
-
-    Args:
-        seconds: For all of it.
-        timeout: Seconds of one piece. A piece that takes longer is not tried on what comes after.
-        kind: Of models, a key of ``growing.BUILDERS``.
-        sizes: Numbers of ops, rising.
-        seed: Of the weights.
-        call: Runs a piece.
-        clock: Tells the time.
-    """
-    rows, missing = [], []
-    pieces = {
-        "our parts": measure,
-        "the policy": measure_policy,
-        "HETERO's compilation": measure_hetero,
-    }
-    end = clock() + seconds
+def _rows(pieces: Pieces, kind: str, sizes: Sequence[int], seed: int) -> list[dict[str, Any]]:
+    """Everything about one kind of model; a piece that failed is not tried on what is larger."""
+    rows = []
+    left = {"our parts": measure, "the policy": measure_policy, "HETERO's compilation": measure_hetero}
     for size in sizes:
         row: dict[str, Any] = {"seconds": {}, "peaks": {}}
         if size > _LARGEST_FOR_HETERO:
-            pieces.pop("HETERO's compilation", None)
-        for piece, function in tuple(pieces.items()):
-            start = clock()
-            limit = min(timeout, end - start)
-            outcome: Any = Failure("no time was left")
-            if limit > 0:
-                outcome = call(function, {"kind": kind, "num_ops": size, "seed": seed}, timeout=limit)
-            if not isinstance(outcome, Failure):
-                both = {key: row[key] | outcome.get(key, {}) for key in ("seconds", "peaks")}
-                row |= {**outcome, **both}
+            left.pop("HETERO's compilation", None)
+        for piece, function in tuple(left.items()):
+            title = f"{kind} of {size:,} ops: {piece}"
+            outcome = pieces(title, function, kind=kind, num_ops=size, seed=seed)
+            if outcome is None:
+                del left[piece]
                 continue
-            reason = outcome.reason
-            if clock() - start >= limit:
-                del pieces[piece]
-                reason += "; larger ones were not tried"
-            missing.append(f"{kind} of {size:,} ops: {piece} not measured: {reason}")
+            both = {key: row[key] | outcome[key] for key in ("seconds", "peaks")}
+            row |= {**outcome, **both}
         if row["seconds"]:
             rows.append(row)
-    return rows, missing
+    return rows
 
 
 def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) -> dict[str, Any]:

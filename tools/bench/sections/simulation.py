@@ -27,8 +27,6 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.placement.simulator import OBJECTIVES, simulator_of
 from problems.tables import coarse_graph
 
-__all__ = ["run"]
-
 _TARGET = "core-ultra-7-155h"
 # Share of groups that are on another device than the one before.
 _CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}

@@ -1,20 +1,19 @@
 """List scheduling: HEFT, as the solvers have it for lanes that work at once, on the devices of a table.
 
-H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13(3), 2002 (``ov_autoplace/solvers/heft.py``). It believes that
-devices run side by side, which HETERO's do not: what it gains by using a device because another one is busy
-is a loss there, and it is scored on the problem's objective like everything else. A tensor that changes the
-device brings a launch there besides its transfer.
+H. Topcuoglu, S. Hariri, M.-Y. Wu, IEEE TPDS 13(3), 2002 (``ov_autoplace/solvers/list_schedulers.py``). It
+believes that devices run side by side, which HETERO's do not: what it gains by using a device because another
+one is busy is a loss there, and it is scored on the problem's objective like everything else. A tensor that
+changes the device brings a launch there besides its transfer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ov_autoplace.solvers.heft import heft_assignment
-
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.list_schedulers import heft_assignment
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.solver import SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs

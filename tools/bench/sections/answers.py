@@ -239,7 +239,7 @@ def run(
             fields = pieces(f"{name}, no widths", decide_and_race, **what, widths=False)
         if fields is not None:
             found[name] = Found.from_dict(fields)
-    return _result(told, found, seed, pieces.remarks)
+    return result_of(told, found, seed, pieces.remarks)
 
 
 def decide_and_race(
@@ -301,7 +301,8 @@ def _answer(placement: Placement, seconds: float) -> Answer:
     )
 
 
-def _result(told: Contest, found: Mapping[str, Found], seed: int, failures: Sequence[str]) -> Result:
+def result_of(told: Contest, found: Mapping[str, Found], seed: int, failures: Sequence[str]) -> Result:
+    """What was found of all networks, as a section shows it."""
     remarks = [*failures, *_losses(told, found), *_noise_floor(found), *_missing(found)]
     first = told.loads[0].name
     band_table, bars = _bands(told, found)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import track
 
 import zoo
 from held_out_shapes import TEST_SHAPES, VALIDATION_SHAPES, shape_workload
@@ -57,16 +57,11 @@ def write_workloads(
     wanted += [shapes[i % len(shapes)] for i in range(random_count)]
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, disable=not sys.stdout.isatty()) as progress:
-        task = progress.add_task(f"{split} graphs", total=len(wanted))
-        for i, family in enumerate(wanted):
-            groups = round(float(np.exp(random.uniform(np.log(smallest), np.log(largest)))))
-            number = int(random.integers(1 << 31))
-            workload = _workload(family, groups, number)
-            workload.save(folder / f"{i:05d}-{family}.npz")
-            written.append(workload)
-            progress.advance(task)
+    for i, family in enumerate(track(wanted, f"{split} graphs", disable=not sys.stdout.isatty())):
+        groups = round(float(np.exp(random.uniform(np.log(smallest), np.log(largest)))))
+        workload = _workload(family, groups, int(random.integers(1 << 31)))
+        workload.save(folder / f"{i:05d}-{family}.npz")
+        written.append(workload)
     return written
 
 

@@ -41,7 +41,7 @@ def test_ratios_are_over_the_best_rival_and_losses_are_named():
     assert "x: not measured" in result.remarks
     assert any("AUTO" in remark and "it failed" in remark for remark in result.remarks)
     bands = result.tables[-1].rows
-    assert [row[0] for row in bands] == ["below 60 us", "above"]
+    assert [row[0] for row in bands] == ["below 60 us", "above", "all"]
     again = answers.Found.from_dict(
         {"answers": {}, "rivals": ["CPU"], "race": networks["slow"].race.to_dict()}
     )

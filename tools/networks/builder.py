@@ -86,6 +86,18 @@ class NetworkBuilder:
             results.append(result)
         return ov.Model(results, list(sinks), self._parameters, name)
 
+    def concat(self, parts: Sequence[Node], axis: int = 1, name: str = "concat") -> ov.Node:
+        """Several tensors as one."""
+        return self.named(ops.concat(list(parts), axis), name)
+
+    def mlp(self, x: Node, widths: Sequence[int], prefix: str = "") -> Node:
+        """Fully connected layers with ReLU."""
+        for layer, width in enumerate(widths):
+            x = self.relu(
+                self.dense(x, width, gain=2.0, name=f"{prefix}dense{layer}"), f"{prefix}relu{layer}"
+            )
+        return x
+
     def constant(self, name: str, values: ArrayLike, dtype: DTypeLike = np.int64) -> ov.Node:
         """A Constant that is not a weight: axes, shapes, indices."""
         return self.named(ops.constant(np.asarray(values, dtype=dtype)), name)

@@ -34,15 +34,8 @@ def build(name: str) -> ov.Model:
 
 def two_towers(b: NetworkBuilder, layers: int, width: int, batch: int = 1) -> ov.Model:
     """Two independent stacks of fully connected layers, whose last features are joined."""
-    ends = [mlp(b, b.input(side, [batch, width]), [width] * layers, side + "_") for side in ("left", "right")]
-    return b.model("two_towers", {"joint": b.named(ops.concat(ends, 1), "concat")})
-
-
-def mlp(b: NetworkBuilder, x: Node, widths: Sequence[int], prefix: str = "") -> Node:
-    """Fully connected layers."""
-    for layer, width in enumerate(widths):
-        x = b.relu(b.dense(x, width, gain=2.0, name=f"{prefix}dense{layer}"), f"{prefix}relu{layer}")
-    return x
+    ends = [b.mlp(b.input(side, [batch, width]), [width] * layers, side + "_") for side in ("left", "right")]
+    return b.model("two_towers", {"joint": b.concat(ends)})
 
 
 def _cnn(b: NetworkBuilder, x: Node, channels: Sequence[int], name: str) -> Node:
@@ -64,10 +57,6 @@ def _transformer(b: NetworkBuilder, x: Node, layers: int, name: str) -> Node:
 
 def _first_token(b: NetworkBuilder, x: Node, name: str) -> Node:
     return b.reshape(b.slice(x, 1, 0, 1, f"{name}_slice"), [0, -1], f"{name}_first")
-
-
-def _concat(b: NetworkBuilder, parts: Sequence[Node], axis: int = 1, name: str = "concat") -> Node:
-    return b.named(ops.concat(list(parts), axis), name)
 
 
 def _dual_encoder(b: NetworkBuilder, width: int, layers: int) -> ov.Model:
@@ -97,7 +86,7 @@ def _recommender(b: NetworkBuilder, batch: int, widths: Sequence[int]) -> ov.Mod
     for side, features in (("user", 26), ("item", 26)):
         ids = b.input(f"{side}_ids", [batch, features], np.int64)
         known = b.reshape(b.embedding(ids, 2, 16, name=f"{side}_embedding"), [0, -1], f"{side}_flat")
-        ends.append(mlp(b, known, widths, f"{side}_"))
+        ends.append(b.mlp(known, widths, f"{side}_"))
     score = b.named(
         ops.reduce_sum(b.named(ops.multiply(*ends), "product"), b.constant("axis", [1]), True), "score"
     )
@@ -116,7 +105,7 @@ def _ensemble(
 
 
 def _ensemble_of_mlps(b: NetworkBuilder) -> ov.Model:
-    return _ensemble(b, 4, lambda x, name: mlp(b, x, [512] * 6, name), [1, 256])
+    return _ensemble(b, 4, lambda x, name: b.mlp(x, [512] * 6, name), [1, 256])
 
 
 def _ensemble_of_cnns(b: NetworkBuilder) -> ov.Model:
@@ -125,8 +114,8 @@ def _ensemble_of_cnns(b: NetworkBuilder) -> ov.Model:
 
 def _experts(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
     x = b.input("features", [batch, 128])
-    experts = [mlp(b, x, [width, width, width], f"expert{e}_") for e in range(8)]
-    stacked = _concat(b, [b.reshape(e, [0, 1, -1], f"lift{n}") for n, e in enumerate(experts)], 1, "experts")
+    experts = [b.mlp(x, [width, width, width], f"expert{e}_") for e in range(8)]
+    stacked = b.concat([b.reshape(e, [0, 1, -1], f"lift{n}") for n, e in enumerate(experts)], 1, "experts")
     outputs = {}
     for task in ("click", "like"):
         gate = b.named(ops.softmax(b.dense(x, 8, name=f"{task}_gate"), 1), f"{task}_softmax")
@@ -134,7 +123,7 @@ def _experts(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
             ops.matmul(b.reshape(gate, [0, 1, 8], f"{task}_row"), stacked, False, False), f"{task}_mix"
         )
         outputs[task] = b.dense(
-            mlp(b, b.reshape(mixed, [0, -1], f"{task}_flat"), [width], task), 1, name=f"{task}_out"
+            b.mlp(b.reshape(mixed, [0, -1], f"{task}_flat"), [width], task), 1, name=f"{task}_out"
         )
     return b.model("experts", outputs)
 
@@ -171,7 +160,7 @@ def _slow_fast(b: NetworkBuilder) -> ov.Model:
             x = b.conv_relu(x, width, 3, stride=2, name=f"{name}{layer}b")
         axes = b.constant(f"{name}_axes", [2, 3, 4])
         ends.append(b.named(ops.reduce_mean(x, axes, False), f"{name}_mean"))
-    return b.model("slow_fast", {"scores": b.dense(_concat(b, ends), 400)})
+    return b.model("slow_fast", {"scores": b.dense(b.concat(ends), 400)})
 
 
 def _stereo(b: NetworkBuilder) -> ov.Model:
@@ -181,7 +170,7 @@ def _stereo(b: NetworkBuilder) -> ov.Model:
         for layer in range(4):
             x = b.conv_relu(x, 32, 3, name=f"{side}{layer}")
         features.append(x)
-    y: Node = _concat(b, features)
+    y: Node = b.concat(features)
     for layer in range(2):
         y = b.conv_relu(y, 32, 1, name=f"match{layer}")
     return b.model("stereo", {"disparity": b.conv(y, 1, 1, name="disparity")})
@@ -206,12 +195,12 @@ def _discriminators(b: NetworkBuilder) -> ov.Model:
 def _actor_and_critics(b: NetworkBuilder, batch: int, width: int) -> ov.Model:
     state, action = b.input("state", [batch, 64]), b.input("action", [batch, 8])
     outputs: dict[str, Node] = {
-        "action_next": b.dense(mlp(b, state, [width] * 3, "actor"), 8, name="actor_out")
+        "action_next": b.dense(b.mlp(state, [width] * 3, "actor"), 8, name="actor_out")
     }
-    both = _concat(b, [state, action])
+    both = b.concat([state, action])
     for critic in range(2):
         outputs[f"value{critic}"] = b.dense(
-            mlp(b, both, [width] * 3, f"critic{critic}_"), 1, name=f"value{critic}_out"
+            b.mlp(both, [width] * 3, f"critic{critic}_"), 1, name=f"value{critic}_out"
         )
     return b.model("actor_and_critics", outputs)
 
@@ -220,7 +209,7 @@ def _audio_visual(b: NetworkBuilder) -> ov.Model:
     heard = b.dense(b.input("spectrum", [1, 32, 80]), 128, name="audio_in")
     heard = _first_token(b, _transformer(b, heard, 3, "audio"), "audio")
     seen = _cnn(b, b.input("lips", [1, 5, 64, 64]), [24, 48, 96], "video")
-    return b.model("audio_visual", {"words": b.dense(_concat(b, [heard, seen]), 500)})
+    return b.model("audio_visual", {"words": b.dense(b.concat([heard, seen]), 500)})
 
 
 def _exchanged_resolutions(b: NetworkBuilder) -> ov.Model:

@@ -37,10 +37,6 @@ def _layer(b: NetworkBuilder, x: Node, width: int, direction: str, name: str, ce
     return b.reshape(b.named(node, name).output(0), [1, tokens, width], f"{name}_flat")
 
 
-def _join(b: NetworkBuilder, parts: list[Node], name: str = "concat") -> Node:
-    return b.named(ops.concat(parts, 2), name)
-
-
 def _tagger(b: NetworkBuilder, tokens: int, width: int) -> ov.Model:
     words = b.embedding(b.input("tokens", [1, tokens], np.int64), 2, width)
     directions = []
@@ -49,7 +45,7 @@ def _tagger(b: NetworkBuilder, tokens: int, width: int) -> ov.Model:
         for layer in range(2):
             y = _layer(b, y, width, direction, f"{direction}_lstm{layer}")
         directions.append(y)
-    return b.model("bidirectional_lstm", {"tags": b.dense(_join(b, directions), 17)})
+    return b.model("bidirectional_lstm", {"tags": b.dense(b.concat(directions, 2), 17)})
 
 
 def _language_model(b: NetworkBuilder, tokens: int, width: int, projected: int) -> ov.Model:
@@ -71,7 +67,7 @@ def _speech(b: NetworkBuilder, frames: int, width: int) -> ov.Model:
     x = b.reshape(b.transpose(x, [0, 2, 1, 3], "by_time"), [0, 0, -1], "features")
     for layer in range(3):
         both = [_layer(b, x, width, way, f"{way}_gru{layer}", "gru") for way in ("forward", "reverse")]
-        x = _join(b, both, f"concat{layer}")
+        x = b.concat(both, 2, f"concat{layer}")
     return b.model("speech", {"letters": b.dense(x, 29)})
 
 

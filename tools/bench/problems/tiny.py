@@ -63,24 +63,13 @@ def _anomaly_detection(b: NetworkBuilder) -> ov.Model:
     return b.model("anomaly_detection", {"spectrum_again": b.dense(y, 640)})
 
 
-def _mlp(b: NetworkBuilder, y: Node, widths: tuple[int, ...], name: str) -> Node:
-    with b.scope(name):
-        for layer, width in enumerate(widths):
-            y = b.relu(b.dense(y, width, gain=2.0, name=f"dense{layer}"), f"relu{layer}")
-        return y
-
-
-def _joined(b: NetworkBuilder, parts: list[Node], name: str) -> Node:
-    return b.named(ops.concat(parts, -1), name)
-
-
 def _collaborative_filtering(b: NetworkBuilder) -> ov.Model:
     user, item = b.input("user", [1], np.int64), b.input("item", [1], np.int64)
     rows = {"user": (user, 6040), "item": (item, 3706)}
     product = ops.multiply(*(b.embedding(ids, n, 8, name=f"{who}.factors") for who, (ids, n) in rows.items()))
     both = [b.embedding(ids, n, 32, name=f"{who}.features") for who, (ids, n) in rows.items()]
-    deep = _mlp(b, _joined(b, both, "features"), (64, 32, 16, 8), "tower")
-    together = _joined(b, [b.named(product, "product"), deep], "together")
+    deep = b.mlp(b.concat(both, -1, "features"), (64, 32, 16, 8), "tower")
+    together = b.concat([b.named(product, "product"), deep], -1, "together")
     score = b.named(ops.sigmoid(b.dense(together, 1)), "sigmoid")
     return b.model("collaborative_filtering", {"score": score})
 
@@ -90,24 +79,24 @@ def _wide_and_deep(b: NetworkBuilder) -> ov.Model:
     columns = [
         b.embedding(b.input(f"column{i}", [1], np.int64), 1000, 16, name=f"table{i}") for i in range(8)
     ]
-    deep = _mlp(b, _joined(b, [numbers, *columns], "columns"), (256, 128, 64), "tower")
+    deep = b.mlp(b.concat([numbers, *columns], -1, "columns"), (256, 128, 64), "tower")
     score = b.add(b.dense(deep, 1, name="deep"), b.dense(wide, 1, name="wide"))
     return b.model("wide_and_deep", {"score": b.named(ops.sigmoid(score), "sigmoid")})
 
 
 def _dlrm(b: NetworkBuilder) -> ov.Model:
-    dense = _mlp(b, b.input("numbers", [1, 13]), (64, 16), "bottom")
+    dense = b.mlp(b.input("numbers", [1, 13]), (64, 16), "bottom")
     tables = [b.embedding(b.input(f"column{i}", [1], np.int64), 1000, 16, name=f"table{i}") for i in range(8)]
     rows = [b.reshape(part, [1, 1, 16], f"row{i}") for i, part in enumerate([dense, *tables])]
     stacked = b.named(ops.concat(rows, 1), "stacked")
     products = b.named(ops.matmul(stacked, stacked, False, True), "products")
-    known = _joined(b, [dense, b.reshape(products, [1, 81], "flat")], "known")
-    score = b.dense(_mlp(b, known, (64, 32), "top"), 1)
+    known = b.concat([dense, b.reshape(products, [1, 81], -1, "flat")], "known")
+    score = b.dense(b.mlp(known, (64, 32), "top"), 1)
     return b.model("dlrm", {"score": b.named(ops.sigmoid(score), "sigmoid")})
 
 
 def _table_classifier(b: NetworkBuilder) -> ov.Model:
-    y = _mlp(b, b.input("columns", [1, 32]), (128, 128, 64), "hidden")
+    y = b.mlp(b.input("columns", [1, 32]), (128, 128, 64), "hidden")
     return b.model("table_classifier", {"classes": b.named(ops.softmax(b.dense(y, 7), 1), "softmax")})
 
 

@@ -11,8 +11,7 @@ milliseconds, and one thread loses more by the slower one than two. So everythin
 each round of turns includes the whole model on each device alone: those rounds count in which these two
 (their geometric mean) are within 10 % of the profile, which is of the undisturbed machine, or the nearest
 ones where too few are found in the time. What is left of the difference is scaled away: placements are
-compared relative to the single devices, not across minutes. The column "drift" is that factor's spread over
-placements; "unscaled" is the median error without it.
+compared relative to the single devices, not across minutes.
 
 Each placement is measured in a process of its own: submodels that were compiled before make later ones
 slower, even when they are gone (a Mamba of 27 submodels took 1.8 times a single device's time at first, and
@@ -84,16 +83,12 @@ class Trial:
     Attributes:
         predicted: By the profile.
         copies: As measured in each process, at the speed of the profile.
-        unscaled: Mean of what was measured, as it was.
-        drift: How many times slower than in the profile the machine was.
         predicted_subgraphs: By the simulator.
         subgraphs: That HETERO made.
     """
 
     predicted: float
     copies: tuple[float, ...]
-    unscaled: float
-    drift: float
     predicted_subgraphs: int
     subgraphs: int
 
@@ -150,7 +145,7 @@ def run(
     if everything:
         middle = f"all {len(everything)} placements: median absolute error {np.median(everything):.1%}"
         remarks = [middle, models_remark(found), *remarks]
-    columns = ("model", "placements", "latency ms", "median error", "p90", "bias", "unscaled", "drift")
+    columns = ("model", "placements", "latency ms", "median error", "p90", "bias")
     columns += ("Spearman", "ceiling", "subgraphs right", "s")
     return Result(
         title="Simulator accuracy: predicted against measured latency",
@@ -239,20 +234,16 @@ def measure(session: ProfilingSession, table: CostTable, assignments: Sequence[I
         for _ in range(COPIES):
             with ExitStack() as processes:
                 executables = compiled(processes, session, table, batch)
-                copies.append((executables, *in_turns(executables, profiled)))
+                copies.append((executables, in_turns(executables, profiled)))
         for i, assignment in enumerate(batch):
             ran = [copy for copy in copies if copy[0][len(DEVICES) + i] is not None]
             if len(ran) < COPIES:
                 continue
             schedule = simulate(table, assignment)
-            seconds = [latencies[:, len(DEVICES) + i] for _, latencies, _ in ran]
-            drifts = [drift for _, _, drift in ran]
             trials.append(
                 Trial(
                     predicted=schedule.latency_seconds,
-                    copies=tuple(float(np.median(s / d)) for s, d in zip(seconds, drifts, strict=True)),
-                    unscaled=float(np.mean([np.median(s) for s in seconds])),
-                    drift=float(np.median(np.concatenate(drifts))),
+                    copies=tuple(float(np.median(scaled[:, len(DEVICES) + i])) for _, scaled in ran),
                     predicted_subgraphs=schedule.subgraphs,
                     subgraphs=ran[0][0][len(DEVICES) + i].subgraphs,
                 )
@@ -275,16 +266,15 @@ def compiled(
     return [executable for part in parts for executable in part]
 
 
-def in_turns(executables: Sequence[Executable | None], profiled: FloatArray) -> tuple[FloatArray, FloatArray]:
+def in_turns(executables: Sequence[Executable | None], profiled: FloatArray) -> FloatArray:
     """Run in turns until the machine was as fast as in the profile for long enough.
 
     Args:
         executables: E of them, the single devices first; ``None`` has no latency.
         profiled: What the profile says of each single device, in seconds.
 
-    Returns:
-        Median latency of each executable in each round that counts, ``float64[rounds, E]``, and how many
-        times slower the machine was in it than in the profile, ``float64[rounds]``.
+    Returns: Median latency of each executable in each round that counts, ``float64[rounds, E]``, over how
+        many times slower than in the profile the machine was in it.
     """
     runs = [0 if e is None else int(np.clip(SECONDS / e.run(2, warmup=2).min(), 1, 200)) for e in executables]
     seconds: list[list[float]] = []
@@ -302,7 +292,7 @@ def in_turns(executables: Sequence[Executable | None], profiled: FloatArray) -> 
     distance = np.abs(drifts)
     counts = max(int((distance < SAME_SPEED).sum()), FEWEST_ROUNDS)
     kept = np.argsort(distance, kind="stable")[:counts]
-    return np.array(seconds)[kept], np.exp(np.array(drifts)[kept])
+    return np.array(seconds)[kept] / np.exp(np.array(drifts)[kept])[:, None]
 
 
 def compiled_placement(
@@ -331,8 +321,6 @@ def summary(name: str, trials: Sequence[Trial], seconds: float) -> tuple[str, ..
         f"{np.median(np.abs(errors)):.1%}",
         f"{np.quantile(np.abs(errors), 0.9):.1%}",
         f"{np.median(errors):+.1%}",
-        f"{np.median([abs(trial.predicted / trial.unscaled - 1) for trial in trials]):.1%}",
-        f"{min(trial.drift for trial in trials):.2f} to {max(trial.drift for trial in trials):.2f}",
         f"{rank_correlation(trials):.3f}",
         f"{ceiling(trials):.3f}",
         f"{right:.0%}",

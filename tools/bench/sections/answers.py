@@ -24,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -389,44 +390,33 @@ def _cases(told: Contest, name: str, one: Found) -> list[Case]:
 
 
 def _losses(told: Contest, found: Mapping[str, Found]) -> list[str]:
-    """Of each answer and load: the geometric mean, and who is certainly slower."""
+    """Of each answer and load, who is certainly slower."""
     remarks = []
-    for load in told.loads:
-        for who in told.ours:
-            ratios = {
-                name: one.ratios(load.name)[who]
-                for name, one in found.items()
-                if who in one.ratios(load.name)
-            }
-            if not ratios:
-                continue
-            slower = [f"{n} {r.median:.3f}" for n, r in ratios.items() if r.low > 1 and r.median > _MOST]
-            mean = _geometric([r.median for r in ratios.values()])
-            remarks.append(
-                f"{who}, {load.name}: geometric mean {mean:.3f} on "
-                f"{len(ratios)} networks; certainly slower than {_MOST}: {', '.join(slower) or 'none'}"
-            )
+    for load, who in product(told.loads, told.ours):
+        ratios = {name: one.ratios(load.name).get(who) for name, one in found.items()}
+        slower = [f"{n} {r.median:.3f}" for n, r in ratios.items() if r and r.low > 1 and r.median > _MOST]
+        if any(ratios.values()):
+            named = ", ".join(slower) or "none"
+            remarks.append(f"{who}, {load.name}: certainly slower than {_MOST}: {named}")
     return remarks
 
 
 def _bands(told: Contest, found: Mapping[str, Found]) -> tuple[Table, list[str]]:
-    """Geometric means by how long networks take, and what was wanted of them."""
+    """Geometric means by how long networks take, and of all; and what was wanted of them."""
+    first = told.loads[0].name
+    inside = {band: [one for one in found.values() if one.band(first) == band] for _, band in _BANDS}
     rows, bars = [], []
-    for _, band in _BANDS:
-        inside = [one for one in found.values() if one.band(told.loads[0].name) == band]
-        if not inside:
-            continue
+    for band, networks in {**inside, "all": list(found.values())}.items():
         cells = []
-        for load in told.loads:
-            for who in told.ours:
-                medians = [
-                    one.ratios(load.name)[who].median for one in inside if who in one.ratios(load.name)
-                ]
-                cells.append(f"{_geometric(medians):.3f} ({len(medians)})" if medians else "-")
-                if band in told.wanted and load is told.loads[0] and medians:
-                    bars.append(bar(f"geometric mean {band}", told.wanted[band], _geometric(medians)))
-        rows.append((band, *cells))
-    columns = [f"{who}, {load.name}" for load in told.loads for who in told.ours]
+        for load, who in product(told.loads, told.ours) if networks else ():
+            ratios = [one.ratios(load.name).get(who) for one in networks]
+            logs = [np.log(ratio.median) for ratio in ratios if ratio]
+            mean = float(np.exp(np.mean(logs))) if logs else np.nan
+            cells.append(f"{mean:.3f} ({len(logs)})")
+            if band in told.wanted and load.name == first and logs:
+                bars.append(bar(f"geometric mean {band}", told.wanted[band], mean))
+        rows += [(band, *cells)] if cells else []
+    columns = [f"{who}, {load.name}" for load, who in product(told.loads, told.ours)]
     return Table("Geometric means by the shortest latency (networks)", ("band", *columns), rows), bars
 
 
@@ -458,7 +448,3 @@ def _missing(found: Mapping[str, Found]) -> list[str]:
         f"{who} could not be run on {', '.join(names) if len(names) < len(found) else 'all'}: {reason}"
         for (who, reason), names in reasons.items()
     ]
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return float(np.exp(np.mean(np.log(values))))

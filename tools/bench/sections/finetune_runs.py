@@ -12,6 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,6 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
     # Lanes have one rival on the device alone, which is the reference.
     singles = [tuned.best_single] if executor_of(pair) == "OVERLAP" else list(PAIRS[pair])
     return {
-        "stopped": result.stopped,
         "best_single": tuned.best_single,
         "singles": singles,
         "lines": lines,
@@ -114,7 +114,6 @@ def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float)
             }
         )
     return {
-        "stopped": "",
         "best_single": best,
         "singles": list(singles),
         "lines": lines,
@@ -142,7 +141,6 @@ def tune_as_published(
         settings=FinetuneSettings(),
         network="hsdag",
     )
-    stopped = "evaluations"
     with TuningBudget(budget, request.started) as time_left:
         task = load_task(Path(model).stem, model, request, time_left)
         try:
@@ -152,14 +150,11 @@ def tune_as_published(
             task.adopt_singles(raced)
             for trial in raced:
                 environment.note("measured", trial)
-            try:
+            with suppress(BudgetEndedError):
                 search(environment, "hsdag", evaluations, seed)
-            except BudgetEndedError:
-                stopped = "budget"
         finally:
             task.profiled.session.close()
     return {
-        "stopped": stopped,
         "best_single": task.single_name(task.best_single),
         "singles": [task.single_name(trial) for trial in task.singles],
         "lines": environment.lines,

@@ -49,7 +49,6 @@ from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.partition import completed
 from ov_autoplace.placement.plan import LanePlan, WholePlan, read_plan
 from ov_autoplace.placement.schedulable import Role, ops_of
-from problems.branching import mlp
 
 _SHARE, _COMPILATION, _IMPORT_MS = 0.5, 1.1, 50.0  # wanted at most
 _OP_US, _HAND_OVER_US = 8.0, 3.0
@@ -204,7 +203,7 @@ def _towers(sides: int) -> ov.Model:
     """Fully connected layers side by side; what is in tower i is named ``i/...``."""
     b = NetworkBuilder(0, np.float32)
     ends = {
-        f"out{i}": mlp(b, b.input(f"x{i}", [1, _WIDTH]), [_WIDTH] * _LAYERS, f"{i}/") for i in range(sides)
+        f"out{i}": b.mlp(b.input(f"x{i}", [1, _WIDTH]), [_WIDTH] * _LAYERS, f"{i}/") for i in range(sides)
     }
     return b.model("towers", ends)
 

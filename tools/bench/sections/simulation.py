@@ -1,10 +1,9 @@
-"""How fast one placement, and a batch of them, is simulated; beside a straightforward Python simulator.
+"""How fast one placement, and a batch of them, is simulated.
 
 Tables: random ones (each group feeds one to three of the next eight, some of them twice), and the co-location
 groups of zoo models at full size. Placements: one device, two halves, runs of about fifty and about ten
 groups, and every group drawn independently, which is the worst case: hundreds of subgraphs, most of them in
-cycles. The Python simulators are those that the tests compare with (``tests/reference_hetero.py`` and
-``tests/reference_overlap.py``). Under the objective ``overlap`` the two devices are lanes that work at once.
+cycles. Under the objective ``overlap`` the two devices are lanes that work at once.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from typing import Any
 import numpy as np
 
 import reference_hetero
-import reference_overlap
 import zoo
 from harness.result import Result, Table
 from ov_autoplace._base.arrays import IntArray
@@ -31,11 +29,6 @@ _TARGET = "core-ultra-7-155h"
 # Share of groups that are on another device than the one before.
 _CHANGES = {"runs of 50": 0.02, "runs of 10": 0.1, "independent": 0.5}
 _STYLES = ("one device", "two halves", *_CHANGES)
-# The Python simulators are quadratic and worse.
-_PYTHON = {
-    "hetero": (reference_hetero.latency_seconds, 300),
-    "overlap": (reference_overlap.latency_seconds, 60),
-}
 
 
 def run(
@@ -65,7 +58,7 @@ def run(
     for name in zoo.NAMES if "all" in models else models:
         graph = coarse_graph(zoo.build(name, "full", weights="untouched"))
         tables[name] = analytic_table(graph, load_target(_TARGET), ("GPU", "CPU"))
-    columns = ("table", "groups", "placement", "subgraphs", "us", "5-95 % us", "batch / s", "Python us")
+    columns = ("table", "groups", "placement", "subgraphs", "us", "5-95 % us", "batch / s")
     results = []
     for objective in objectives:
         rows = [
@@ -106,12 +99,8 @@ def _measure(
     # A batch of 50,000 groups is cut to what fits into memory.
     rows = np.stack([_draw(random, style, groups) for _ in range(max(16, min(batch, 40_000_000 // groups)))])
     rate = len(rows) / min(_seconds(simulator.simulate_batch, rows) for _ in range(3))
-    python = "-"
-    plain, largest = _PYTHON[objective]
-    if groups <= largest:
-        python = f"{_seconds(plain, table, placements[0].tolist()) * 1e6:,.0f}"
     low, median, high = np.quantile(samples, [0.05, 0.5, 0.95]) * 1e6
-    return f"{subgraphs:.0f}", f"{median:.1f}", f"{low:.1f}-{high:.1f}", f"{rate:,.0f}", python
+    return f"{subgraphs:.0f}", f"{median:.1f}", f"{low:.1f}-{high:.1f}", f"{rate:,.0f}"
 
 
 def _seconds(call: Callable[..., object], *arguments: Any) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,6 @@ def check_mix(
     Returns:
         How often which of :data:`OUTCOMES`; with what went wrong behind a colon.
     """
-    plain, extended = both
     model = formed(model, NAMED)
     groups = coarsen(extract(model, shapes)).group_of
     device = next(itertools.islice(group_placements(int(groups.max()) + 1, seed), number, None))[groups]
@@ -90,45 +89,46 @@ def check_mix(
         return Counter({"refused": 1})
     path = folder / "model.xml"
     ov.save_model(annotated, path, compress_to_fp16=False)
-    outcomes: Counter[str] = Counter()
-    for change in (_nothing, _reshaped, _processed):
-        reference, placed = plain.read_model(path), extended.read_model(path)
-        try:
-            reference = change(reference, shapes)
-            inputs = inputs_in_range(reference, shapes, seed)
-            expected = outputs_of(plain.compile_model(reference, "CPU"), inputs)
-        except RuntimeError as cause:
-            outcomes[f"not run by the CPU: {change.__name__}: {last_line(cause)}"] += 1
-            continue
-        marked = plain.read_model(path)
-        placement = annotated_placement(change(marked, shapes))
-        try:
-            # Added ops can change the order in which HETERO cuts cycles.
-            counts = {before, count_subgraphs(marked, placement)}
-        except PlacementError:
-            outcomes["refused"] += 1
-            continue
-        try:
-            compiled = extended.compile_model(change(placed, shapes), _HETERO)
-            error = relative_error(
-                *(
-                    [np.nan_to_num(x.astype(np.float64)) for x in y]
-                    for y in (outputs_of(compiled, inputs), expected)
-                )
-            )
-        except RuntimeError as cause:
-            outcomes[f"fails: {change.__name__}: {last_line(cause)}"] += 1
-            continue
-        submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
-        if error > TOLERANCE and is_random(plain, reference, inputs):
-            outcomes["random by itself"] += 1
-        elif error > TOLERANCE:
-            outcomes[f"wrong: {change.__name__}: error {error:.1e}"] += 1
-        elif submodels not in counts:
-            outcomes[f"other count: {change.__name__}: {submodels} submodels, intended {counts}"] += 1
-        else:
-            outcomes["as intended"] += 1
-    return outcomes
+    changes = (_nothing, _reshaped, _processed)
+    return Counter(_outcome(both, path, shapes, change, before, seed) for change in changes)
+
+
+def _outcome(
+    both: tuple[ov.Core, ov.Core],
+    path: Path,
+    shapes: Shapes,
+    change: Callable[[ov.Model, Shapes], ov.Model],
+    before: int,
+    seed: int,
+) -> str:
+    """What becomes of an annotated model that is read, changed and compiled; ``before`` are its submodels."""
+    plain, extended = both
+    try:
+        reference = change(plain.read_model(path), shapes)
+        inputs = inputs_in_range(reference, shapes, seed)
+        expected = outputs_of(plain.compile_model(reference, "CPU"), inputs)
+    except RuntimeError as cause:
+        return f"not run by the CPU: {change.__name__}: {last_line(cause)}"
+    marked = plain.read_model(path)
+    placement = annotated_placement(change(marked, shapes))
+    try:
+        # Added ops can change the order in which HETERO cuts cycles.
+        counts = {before, count_subgraphs(marked, placement)}
+    except PlacementError:
+        return "refused"
+    try:
+        compiled = extended.compile_model(change(extended.read_model(path), shapes), _HETERO)
+        both_outputs = (outputs_of(compiled, inputs), expected)
+    except RuntimeError as cause:
+        return f"fails: {change.__name__}: {last_line(cause)}"
+    error = relative_error(*([np.nan_to_num(x.astype(np.float64)) for x in y] for y in both_outputs))
+    submodels = compiled.get_property("HETERO_NUMBER_OF_SUBMODELS")
+    if error > TOLERANCE:
+        is_own = is_random(plain, reference, inputs)
+        return "random by itself" if is_own else f"wrong: {change.__name__}: error {error:.1e}"
+    if submodels not in counts:
+        return f"other count: {change.__name__}: {submodels} submodels, intended {counts}"
+    return "as intended"
 
 
 def check_runnable_mix(

@@ -6,7 +6,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from harness.race import AFTER_PAUSES, BACK_TO_BACK, QUEUE, WAITING_THREADS, Race, race, session_of
+from harness.race import Load, Race, race, session_of
 from lane_models import towers
 from ov_autoplace.placement.plan import PoolPlan, WholePlan
 from sections import answers
@@ -17,8 +17,8 @@ def found(best: float, other: float, ours: float) -> answers.Found:
     seconds = {"XCPU": best, "CPU": other, "profile": ours, "HETERO": 2 * best}
     noise = np.linspace(0.99, 1.01, 31)
     samples = {
-        load.name: {who: factor * value * noise for who, value in seconds.items()}
-        for load, factor in ((BACK_TO_BACK, 1.0), (AFTER_PAUSES, 2.0))
+        load: {who: factor * value * noise for who, value in seconds.items()}
+        for load, factor in ((Load.STEADY, 1.0), (Load.PAUSED, 2.0))
     }
     copies = {"XCPU": [best, 1.1 * best], "CPU": [other]}
     answer = answers.Answer("XCPU", ("XCPU",), 2 * ours, 1.5, "because")
@@ -45,15 +45,15 @@ def test_ratios_are_over_the_best_rival_and_losses_are_named():
     again = answers.Found.from_dict(
         {"answers": {}, "rivals": ["CPU"], "race": networks["slow"].race.to_dict()}
     )
-    assert again.best(BACK_TO_BACK.name) == "CPU"
+    assert again.best(Load.STEADY) == "CPU"
 
 
 def test_plans_run_in_the_same_rounds_under_every_load_and_one_that_cannot_is_named():
     plans = {"CPU": WholePlan("CPU"), "again": WholePlan("CPU"), "none": WholePlan("NO_SUCH_DEVICE")}
     with session_of(ov.Core(), towers(2), ("CPU",), 0) as session:
-        found = race(session, plans, 0.05, 0, (BACK_TO_BACK, AFTER_PAUSES), copies=2)
+        found = race(session, plans, 0.05, 0, (Load.STEADY, Load.PAUSED), copies=2)
         pools = {"hint": PoolPlan("hint", WholePlan("CPU", properties={"PERFORMANCE_HINT": "THROUGHPUT"}))}
-        rates = race(session, pools, 0.05, 0, (WAITING_THREADS, QUEUE), copies=1)
+        rates = race(session, pools, 0.05, 0, (Load.WAITING, Load.QUEUED), copies=1)
     for samples in found.samples.values():
         assert set(samples) == {"CPU", "again"}
         assert len(samples["CPU"]) == len(samples["again"]) >= 15
@@ -65,6 +65,6 @@ def test_plans_run_in_the_same_rounds_under_every_load_and_one_that_cannot_is_na
 def test_a_network_is_decided_and_raced_with_what_it_replaces():
     fields = answers.decide_and_race("width", "tiny/table_classifier", ("answer",), quick=True, seed=0)
     one = answers.Found.from_dict(fields)
-    assert one.best(BACK_TO_BACK.name) == "CPU"
-    assert set(one.ratios(AFTER_PAUSES.name)) == {"answer"}
+    assert one.best(Load.STEADY) == "CPU"
+    assert set(one.ratios(Load.PAUSED)) == {"answer"}
     assert one.answers["answer"].devices == ("CPU",)

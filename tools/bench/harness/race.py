@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +23,14 @@ import zoo
 from harness.environment import PAIRS, core_of
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.errors import AutoplaceError
-from ov_autoplace.measure import loads
+from ov_autoplace.measure.isolation.interface import Pool
+from ov_autoplace.measure.loads import run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
+from ov_autoplace.placement.decision import Load
 from ov_autoplace.placement.plan import Plan, PoolPlan
 
 if TYPE_CHECKING:
-    from ov_autoplace.measure.isolation.interface import Executable, RaceResult
+    from ov_autoplace.measure.isolation.interface import Compiled
 
 
 _ROUNDS = 500  # at most
@@ -39,29 +40,6 @@ _BELOW = ((1e-3, 5), (5e-3, 3))  # seconds of an inference, and copies of a mode
 _LARGE_BYTES = 100e6  # of constants: every copy holds its own
 # Compiling more copies may take so many times the seconds of the race, so that a run's time is bounded.
 _COMPILING = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """How requests arrive.
-
-    Attributes:
-        name: As it is shown.
-        options: Of the race of single inferences.
-        asynchronous: Of many requests in flight: whether one thread starts whichever is idle, instead of a
-            thread for each that waits for it; ``None`` = one request at a time.
-    """
-
-    name: str
-    options: Mapping[str, float] = field(default_factory=dict)
-    asynchronous: bool | None = None
-
-
-# A lane that others' samples let fall asleep wakes up within the first of several inferences.
-BACK_TO_BACK = Load("back to back", {"min_sample_seconds": 5e-3})
-AFTER_PAUSES = Load("after 3 ms", {"pause_seconds": 3e-3})
-WAITING_THREADS = Load("waiting threads", asynchronous=False)
-QUEUE = Load("queue", asynchronous=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +53,15 @@ class Race:
         failures: Why a plan is missing.
     """
 
-    samples: Mapping[str, Mapping[str, np.ndarray]]
+    samples: Mapping[Load, Mapping[str, np.ndarray]]
     copies: Mapping[str, Sequence[float]]
     failures: Mapping[str, str]
 
-    def ratio(self, who: str, rival: str, load: str) -> Interval:
+    def ratio(self, who: str, rival: str, load: Load) -> Interval:
         """Median of the paired ratios of seconds, with its 95 % interval."""
         return paired_ratio(self.samples[load][who], self.samples[load][rival])
 
-    def best(self, among: Sequence[str], load: str) -> str:
+    def best(self, among: Sequence[str], load: Load) -> str:
         """Of some plans, the one with the lowest median under a load; empty where none was measured."""
         ran = {who: samples for who, samples in self.samples[load].items() if who in among}
         return min(ran, key=lambda who: float(np.median(ran[who])), default="")
@@ -103,7 +81,7 @@ class Race:
 
         return {
             "samples": {
-                load: {who: short(samples) for who, samples in by_plan.items()}
+                load.value: {who: short(samples) for who, samples in by_plan.items()}
                 for load, by_plan in self.samples.items()
             },
             "copies": {who: short(medians) for who, medians in self.copies.items()},
@@ -114,7 +92,7 @@ class Race:
     def from_dict(cls, fields: Mapping[str, Any]) -> Race:
         """The opposite of :meth:`to_dict`."""
         samples = {
-            load: {who: np.array(values) for who, values in by_plan.items()}
+            Load(load): {who: np.array(values) for who, values in by_plan.items()}
             for load, by_plan in fields["samples"].items()
         }
         return cls(samples, fields["copies"], fields["failures"])
@@ -122,27 +100,22 @@ class Race:
 
 @dataclass(frozen=True, eq=False)
 class _Copy:
-    """A compiled plan: the model that a queue runs on, and whose requests waiting threads get, in turns."""
+    """A compiled plan: what its callers get, and what a queue runs on."""
 
-    model: Executable
-    members: tuple[Executable, ...]
-    requests: int
+    called: Compiled
+    queued: Compiled
 
     @classmethod
     def of(cls, session: ProfilingSession, plan: Plan) -> _Copy:
-        if not isinstance(plan, PoolPlan):
-            model = plan.one_model.compile(session)
-            return cls(model, (model,), model.optimal_requests)
-        model = plan.base.compile(session)
-        members = [member.compile(session) for member in plan.members]
-        if not members:
-            return cls(model, (model,), model.optimal_requests)
-        return cls(model, tuple(members[turn] for turn in plan.order), plan.requests)
+        called = plan.compile(session)
+        if not isinstance(plan, PoolPlan) or not plan.members:
+            return cls(called, called)
+        return cls(called, session.compile_pool(PoolPlan(plan.title, plan.base)))
 
-    def under(self, load: Load) -> loads.Load:
-        if load.asynchronous:
-            return loads.Load((self.model,), self.model.optimal_requests, True)
-        return loads.Load(self.members, self.requests, False)
+    def seconds(self) -> float:
+        """What an inference takes, about."""
+        model = self.called.members[0] if isinstance(self.called, Pool) else self.called
+        return float(np.median(model.run(3, warmup=2)))
 
 
 def session_of(core: ov.Core, model: ov.Model, devices: Sequence[str], seed: int) -> ProfilingSession:
@@ -155,7 +128,7 @@ def race(
     plans: Mapping[str, Plan],
     seconds: float,
     seed: int,
-    given: Sequence[Load] = (BACK_TO_BACK,),
+    given: Sequence[Load] = (Load.STEADY,),
     copies: int | None = None,
 ) -> Race:
     """Compile plans of a session's model, and run all copies of all of them in turns.
@@ -170,12 +143,12 @@ def race(
     """
     failures: dict[str, str] = {}
     compiled = _compiled(session, plans, seconds, seed, copies, failures)
-    measured = {load.name: _in_turns(session, compiled, load, seconds, seed, failures) for load in given}
+    measured = {load: _in_turns(session, compiled, load, seconds, seed, failures) for load in given}
     samples = {
         load: {who: rounds.mean(axis=0) for who, rounds in by_plan.items()}
         for load, by_plan in measured.items()
     }
-    medians = {who: np.median(rounds, axis=1).tolist() for who, rounds in measured[given[0].name].items()}
+    medians = {who: np.median(rounds, axis=1).tolist() for who, rounds in measured[given[0]].items()}
     return Race(samples, medians, failures)
 
 
@@ -200,7 +173,7 @@ def _compiled(
             start = time.perf_counter()
             try:
                 copy = _Copy.of(session, plans[who])
-                inference[who] = float(np.median(copy.model.run(3, warmup=2)))
+                inference[who] = copy.seconds()
             except (AutoplaceError, RuntimeError) as cause:
                 failures[who] = str(cause)
                 del found[who]
@@ -236,25 +209,18 @@ def _in_turns(
     parts: dict[tuple[str, _Copy], list[np.ndarray]] = {entrant: [] for entrant in running}
     for budget, rounds in ((_LONGEST, _FEWEST_ROUNDS), (seconds, _ROUNDS)):
         # Nobody leaves for being slow before the last round: the tables show everybody.
-        run = partial(_run, session, load, [copy for _, copy in running], budget)
-        result = run(seed=seed, min_rounds=rounds, max_rounds=rounds)
-        for entrant, entry in zip(running, result.entries, strict=True):
-            parts[entrant].append(np.asarray(entry.samples))
-            if len(entry.samples) < result.rounds:
-                failures[entrant[0]] = entry.dropped
+        options = {"seed": seed, "min_rounds": rounds, "max_rounds": rounds, "divided": load is Load.STEADY}
+        copies = [copy.queued if load is Load.QUEUED else copy.called for _, copy in running]
+        turns = run_in_turns(session, copies, load, budget, **options)
+        for entrant, timing in zip(running, turns.timings, strict=True):
+            parts[entrant].append(timing.samples)
+            if len(timing.samples) < turns.rounds:
+                failures[entrant[0]] = timing.dropped
         running = [entrant for entrant in running if entrant[0] not in failures]
     return {
         who: np.array([np.concatenate(parts[entrant]) for entrant in running if entrant[0] == who])
         for who in dict(running)
     }
-
-
-def _run(
-    session: ProfilingSession, load: Load, copies: Sequence[_Copy], budget: float, **options: Any
-) -> RaceResult:
-    if load.asynchronous is None:
-        return session.race([copy.model for copy in copies], budget, **load.options, **options)
-    return loads.race_loads(session, [copy.under(load) for copy in copies], budget, **options)
 
 
 def know_transfers(pair: str) -> None:

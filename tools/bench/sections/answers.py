@@ -33,10 +33,6 @@ import ov_autoplace
 from harness.environment import PAIRS, core_of
 from harness.process import Pieces
 from harness.race import (
-    AFTER_PAUSES,
-    BACK_TO_BACK,
-    QUEUE,
-    WAITING_THREADS,
     Load,
     Race,
     know_transfers,
@@ -90,7 +86,7 @@ class Contest:
     quick: tuple[str, ...]
     ours: Mapping[str, Mapping[str, Any]]
     rivals: str
-    loads: tuple[Load, ...] = (BACK_TO_BACK,)
+    loads: tuple[Load, ...] = (Load.STEADY,)
     beside: tuple[str, ...] = ()
     seconds: float = 3.0
     wanted: Mapping[str, float] = field(default_factory=dict)
@@ -131,7 +127,7 @@ CONTESTS = {
         ("zoo/lstm_lm", "zoo/mobilenet_v2", "zoo/unet", "light/squeezenet"),
         {"answer": {}},
         "devices",
-        (BACK_TO_BACK, AFTER_PAUSES),
+        (Load.STEADY, Load.PAUSED),
         wanted=dict(zip((band for _, band in _BANDS), (0.55, 0.70, 0.88, 1.00), strict=True)),
     ),
     "overlap": Contest(
@@ -141,7 +137,7 @@ CONTESTS = {
         ("two towers/16x512", "siamese/105", "bidirectional LSTM/64", "speech decoder/1 token"),
         {"answer": {}, "lanes": {"executor": "OVERLAP"}},
         "widths",
-        (BACK_TO_BACK, AFTER_PAUSES),
+        (Load.STEADY, Load.PAUSED),
     ),
     "rate": Contest(
         "A rate of requests",
@@ -150,7 +146,7 @@ CONTESTS = {
         ("tiny/anomaly_detection", "zoo/lstm_lm", "zoo/unet"),
         {"answer": {"properties": _THROUGHPUT}},
         "hints",
-        (WAITING_THREADS, QUEUE),
+        (Load.WAITING, Load.QUEUED),
     ),
 }
 
@@ -188,11 +184,11 @@ class Found:
         answers = {name: Answer(**answer) for name, answer in fields["answers"].items()}
         return cls(answers, fields["rivals"], Race.from_dict(fields["race"]))
 
-    def best(self, load: str) -> str:
+    def best(self, load: Load) -> str:
         """The best rival under a load."""
         return self.race.best(self.rivals, load)
 
-    def ratios(self, load: str) -> dict[str, Interval]:
+    def ratios(self, load: Load) -> dict[str, Interval]:
         """Of each answer that ran over the best rival."""
         return {
             name: self.race.ratio(name, self.best(load), load)
@@ -200,7 +196,7 @@ class Found:
             if name in self.race.samples[load] and self.best(load)
         }
 
-    def band(self, load: str) -> str:
+    def band(self, load: Load) -> str:
         """Of the shortest median of all."""
         shortest = min(float(np.median(samples)) for samples in self.race.samples[load].values())
         return next(band for limit, band in _BANDS if shortest < limit)
@@ -305,7 +301,7 @@ def _answer(placement: Placement, seconds: float) -> Answer:
 def result_of(told: Contest, found: Mapping[str, Found], seed: int, failures: Sequence[str]) -> Result:
     """What was found of all networks, as a section shows it."""
     remarks = [*failures, *_losses(told, found), *_noise_floor(found), *_missing(found)]
-    first = told.loads[0].name
+    first = told.loads[0]
     band_table, bars = _bands(told, found)
     ratios: list[Ratio] = [
         measured_ratio(
@@ -314,7 +310,7 @@ def result_of(told: Contest, found: Mapping[str, Found], seed: int, failures: Se
         for name, one in found.items()
         for who, ratio in one.ratios(first).items()
     ]
-    medians = [_medians(load.name, found) for load in told.loads]
+    medians = [_medians(load, found) for load in told.loads]
     tables = [_ratio_table(told, found), *medians, band_table] if found else []
     data = {
         name: {"answers": {who: asdict(a) for who, a in one.answers.items()}, "race": one.race.to_dict()}
@@ -330,7 +326,7 @@ def result_of(told: Contest, found: Mapping[str, Found], seed: int, failures: Se
     )
 
 
-def _medians(load: str, found: Mapping[str, Found]) -> Table:
+def _medians(load: Load, found: Mapping[str, Found]) -> Table:
     """Milliseconds of everybody under a load."""
     columns = list(dict.fromkeys(who for one in found.values() for who in one.race.samples[load]))
     rows = []
@@ -339,7 +335,7 @@ def _medians(load: str, found: Mapping[str, Found]) -> Table:
         cells = [milliseconds(samples[who]) if who in samples else "-" for who in columns]
         rows.append((name, *cells, one.race.runs))
     return Table(
-        f"Milliseconds per request, {load}: median [95 % interval]",
+        f"Milliseconds per request, {load.value}: median [95 % interval]",
         ("network", *columns, "rounds x copies"),
         rows,
         "A sample of a round is the mean over all copies.",
@@ -350,15 +346,15 @@ def _ratio_table(told: Contest, found: Mapping[str, Found]) -> Table:
     """Each answer over the best rival under each load, and how far its prediction is off."""
     rows = []
     for name, one in found.items():
-        cells = [one.best(load.name) for load in told.loads]
+        cells = [one.best(load) for load in told.loads]
         for load in told.loads:
-            ratios = one.ratios(load.name)
+            ratios = one.ratios(load)
             cells += [interval_cell(ratios[who]) if who in ratios else "-" for who in told.ours]
         for answer in one.answers.items():
             cells.append(_described(*answer, one.race))
         rows.append((name, *cells, *["-"] * (len(told.ours) - len(one.answers))))
-    best = [f"best, {load.name}" for load in told.loads]
-    columns = [f"{who}, {load.name}" for load in told.loads for who in told.ours]
+    best = [f"best, {load.value}" for load in told.loads]
+    columns = [f"{who}, {load.value}" for load in told.loads for who in told.ours]
     return Table(
         f"Over the best {told.rivals[:-1]}: median of paired ratios (lower is better)",
         ("network", *best, *columns, *(f"{who}: plan, predicted, decision" for who in told.ours)),
@@ -369,7 +365,7 @@ def _ratio_table(told: Contest, found: Mapping[str, Found]) -> Table:
 
 
 def _described(who: str, answer: Answer, raced: Race) -> str:
-    steady = raced.samples.get(BACK_TO_BACK.name, {}).get(who)
+    steady = raced.samples.get(Load.STEADY, {}).get(who)
     off = np.nan if steady is None else 100 * (answer.predicted / float(np.median(steady)) - 1)
     return f"{answer.plan}, {'-' if np.isnan(off) else f'{off:+.0f} %'}, {answer.decision_seconds:.1f} s"
 
@@ -379,12 +375,12 @@ def _cases(told: Contest, name: str, one: Found) -> list[Case]:
     cases = []
     for load in told.loads:
         for who, answer in one.answers.items():
-            for rival in dict.fromkeys((one.best(load.name), *told.beside)):
-                if not {who, rival} <= set(one.race.samples[load.name]):
+            for rival in dict.fromkeys((one.best(load), *told.beside)):
+                if not {who, rival} <= set(one.race.samples[load]):
                     continue
-                ratio = one.race.ratio(who, rival, load.name)
+                ratio = one.race.ratio(who, rival, load)
                 if not ratio.low <= 1 <= ratio.high:
-                    detail = f"{interval_cell(ratio)}, {load.name}, {answer.plan}"
+                    detail = f"{interval_cell(ratio)}, {load.value}, {answer.plan}"
                     cases.append(Case(f"{name}, {who}", rival, ratio.median, detail))
     return cases
 
@@ -393,30 +389,30 @@ def _losses(told: Contest, found: Mapping[str, Found]) -> list[str]:
     """Of each answer and load, who is certainly slower."""
     remarks = []
     for load, who in product(told.loads, told.ours):
-        ratios = {name: one.ratios(load.name).get(who) for name, one in found.items()}
+        ratios = {name: one.ratios(load).get(who) for name, one in found.items()}
         slower = [f"{n} {r.median:.3f}" for n, r in ratios.items() if r and r.low > 1 and r.median > _MOST]
         if any(ratios.values()):
             named = ", ".join(slower) or "none"
-            remarks.append(f"{who}, {load.name}: certainly slower than {_MOST}: {named}")
+            remarks.append(f"{who}, {load.value}: certainly slower than {_MOST}: {named}")
     return remarks
 
 
 def _bands(told: Contest, found: Mapping[str, Found]) -> tuple[Table, list[str]]:
     """Geometric means by how long networks take, and of all; and what was wanted of them."""
-    first = told.loads[0].name
+    first = told.loads[0]
     inside = {band: [one for one in found.values() if one.band(first) == band] for _, band in _BANDS}
     rows, bars = [], []
     for band, networks in {**inside, "all": list(found.values())}.items():
         cells = []
         for load, who in product(told.loads, told.ours) if networks else ():
-            ratios = [one.ratios(load.name).get(who) for one in networks]
+            ratios = [one.ratios(load).get(who) for one in networks]
             logs = [np.log(ratio.median) for ratio in ratios if ratio]
             mean = float(np.exp(np.mean(logs))) if logs else np.nan
             cells.append(f"{mean:.3f} ({len(logs)})")
-            if band in told.wanted and load.name == first and logs:
+            if band in told.wanted and load is first and logs:
                 bars.append(bar(f"geometric mean {band}", told.wanted[band], mean))
         rows += [(band, *cells)] if cells else []
-    columns = [f"{who}, {load.name}" for load, who in product(told.loads, told.ours)]
+    columns = [f"{who}, {load.value}" for load, who in product(told.loads, told.ours)]
     return Table("Geometric means by the shortest latency (networks)", ("band", *columns), rows), bars
 
 

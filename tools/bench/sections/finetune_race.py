@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from harness.environment import PAIRS, core_of, executor_of
-from harness.race import BACK_TO_BACK, race, session_of
+from harness.race import Load, race, session_of
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
@@ -152,8 +152,8 @@ class LastRace:
         """Compile and race placements; note the ratios of some of them."""
         plans = {text: self._plan(text) for text in texts}
         raced = race(self.session, plans, self._seconds, 0, copies=copies)
-        for text in about.intersection(raced.samples[BACK_TO_BACK.name]):
-            self.ratios[text] = raced.ratio(text, self._reference, BACK_TO_BACK.name).median
+        for text in about.intersection(raced.samples[Load.STEADY]):
+            self.ratios[text] = raced.ratio(text, self._reference, Load.STEADY).median
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ import openvino as ov
 
 import zoo
 from harness.process import Pieces, shared_folder
-from harness.race import BACK_TO_BACK, Race, race
+from harness.race import Load, Race, race
 from harness.result import Case, Result, Table, bar, interval_cell, milliseconds
 from model_checks import inputs_in_range
 from networks.builder import NetworkBuilder
@@ -238,7 +238,7 @@ def _result(
 ) -> Result:
     rows, cases, remarks = [], [], list(failures)
     for name, outcome in found.items():
-        raced, load = Race.from_dict(outcome["race"]), BACK_TO_BACK.name
+        raced, load = Race.from_dict(outcome["race"]), Load.STEADY
         samples = raced.samples[load]
         best = raced.best(_DEVICES, load)
         over_best, gain = raced.ratio(_OVERLAP, best, load), raced.ratio(_HETERO, _OVERLAP, load)

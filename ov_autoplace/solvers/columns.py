@@ -97,15 +97,6 @@ class Columns:
         self.rate = float(rates.sum())
         return rates
 
-    def shares(self) -> FloatArray:
-        """How much of each unit's work each device has in the best mixture, ``float64[U, D]``, at most 1."""
-        units = self._problem.units
-        shares = np.zeros((len(units), units.num_devices))
-        rates = self.solve()
-        for device, rate in zip(self.assignments, rates.tolist(), strict=False):
-            shares[np.arange(len(units)), device] += rate
-        return shares / max(float(rates.sum()), 1e-300)
-
     def best_on_one(self, corun_factor: float) -> tuple[int | None, float]:
         """The best placement on one device alone, which then nothing slows down, and its rate."""
         rates = [

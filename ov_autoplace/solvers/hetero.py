@@ -38,7 +38,7 @@ def _simple(problem: Problem, options: SolverOptions) -> Proposals:
 HETERO = Search(
     _proposals,
     _simple,
-    most_stale=4,
+    most_stale=8,
     idles_copies=True,
     refine=refine,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.neighbourhood import Moves, Neighbourhood
 from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["improve", "improve_again", "kicked", "rounded"]
+__all__ = ["improve", "improve_again", "kicked"]
 
 _WORK = 150_000  # nodes visited by the simulator in one search
 _MIN_EVALUATIONS, _MAX_EVALUATIONS = 8, 2_000
@@ -66,7 +66,7 @@ def improve_again(
     evaluator: Evaluator,
     best: IntArray,
     options: SolverOptions,
-    change: Callable[[IntArray, int], IntArray],
+    kicks: Sequence[IntArray],
     most_stale: int,
     enough: float = 0.0,
     work: int = _WORK,
@@ -81,7 +81,7 @@ def improve_again(
         evaluator: Scores assignments of units.
         best: Assignment of units that is allowed, ``int32[U]``.
         options: Seed, and the deadline at which to stop; without one, ``most_stale`` ends the search.
-        change: A changed copy of an assignment, given the number of the search; tried where it fits.
+        kicks: What moves as a whole in a changed copy, see :func:`kicked`; it is tried where it fits.
         most_stale: So many searches on end that find nothing faster are enough.
         enough: Stop at this latency in seconds: a proven bound.
         work: Of every search, as of :func:`improve`.
@@ -91,10 +91,11 @@ def improve_again(
     Returns:
         An assignment at least as fast as ``best``, which is allowed.
     """
+    rng = np.random.default_rng(options.seed)
     value, number, stale = float(evaluator.latencies([best])[0]), 0, 0
     while value > enough * (1 + 1e-9) and not options.expired and (options.deadline or stale < most_stale):
         number, stale = number + 1, stale + 1
-        start = change(best, number)
+        start = kicked(evaluator.units, best, rng, kicks)
         if evaluator.units.has_memory_limits and not evaluator.units.fits(start):
             continue
         again = replace(options, seed=options.seed + number)
@@ -111,7 +112,6 @@ def kicked(
     device: IntArray,
     rng: np.random.Generator,
     blocks: Sequence[IntArray] = (),
-    shares: FloatArray | None = None,
 ) -> IntArray:
     """A copy with a few blocks, or stretches, on devices drawn at random, each unit where it can run.
 
@@ -120,51 +120,14 @@ def kicked(
         device: The assignment to be changed, ``int32[U]``.
         rng: Where the draws come from.
         blocks: What moves as a whole, each ``int32[n]``; without any, stretches of neighbours do.
-        shares: Instead, a long stretch is rounded from them, see :func:`rounded`.
     """
     changed: IntArray = device.copy()
-    if shares is not None:
-        stretch = _stretch(units, len(units) / 3, rng)
-        changed[stretch] = rounded(units, shares, rng)[stretch]
-        return changed
     may_run = np.isfinite(units.op_seconds)
     for _ in range(int(rng.integers(2, 5))):
         target = int(rng.choice(units.usable_devices))
         members = blocks[int(rng.integers(len(blocks)))] if blocks else _stretch(units, len(units) / 4, rng)
         changed[members[may_run[members, target]]] = target
     return changed
-
-
-def rounded(units: UnitGraph, shares: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Draw an assignment from a fractional one.
-
-    As Kleinberg and Tardos do ("Approximation Algorithms for Classification Problems with Pairwise
-    Relationships", 2002): a device and a threshold are drawn, and the device takes all units of which it has
-    a larger share, so that neighbours mostly stay together.
-
-    Args:
-        units: The units.
-        shares: Share of each unit that each device has, ``float64[U, D]``; need not add up to 1.
-        rng: Where the draws come from.
-
-    Returns:
-        ``int32[U]``.
-    """
-    allowed = np.isfinite(units.op_seconds)
-    shares = np.where(allowed, shares, 0.0)
-    most = shares.max(axis=1, keepdims=True)
-    # Every unit has a device that takes it at any threshold; one that nobody chose has its fastest.
-    fastest = units.op_seconds == units.op_seconds.min(axis=1, keepdims=True)
-    shares = np.where(most > 0, shares / np.maximum(most, 1e-300), fastest)
-    devices = np.array(units.usable_devices, dtype=np.int32)
-    drawn = np.full(len(units), -1, dtype=np.int32)
-    left = np.arange(len(units))
-    while len(left):
-        device = rng.choice(devices)
-        takes = shares[left, device] >= 1.0 - rng.random()
-        drawn[left[takes]] = device
-        left = left[~takes]
-    return drawn
 
 
 def _stretch(units: UnitGraph, most: float, rng: np.random.Generator) -> IntArray:

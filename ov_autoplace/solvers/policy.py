@@ -22,7 +22,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.cuts import descend
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.list_schedulers import list_schedules
-from ov_autoplace.solvers.local import improve, improve_again, kicked
+from ov_autoplace.solvers.local import improve, improve_again
 from ov_autoplace.solvers.memory import filled, first_fit
 from ov_autoplace.solvers.pipelines import pipelines
 from ov_autoplace.solvers.solver import SolverOptions
@@ -153,14 +153,12 @@ def refined_assignment(
     # A search ends where nothing near is better by the moves that it drew, and others lead on from there.
     best = search(best, replace(options, seed=options.seed + 1), work=_LONG_WORK)
     best = search(best, replace(options, seed=options.seed + 2), work=_LONG_WORK, preferred=scores)
-    rng = np.random.default_rng(options.seed)
     enough = int(np.clip(_KICKED_UNITS // len(graph), _STALE_KICKS, most_stale))
-    kicks = [*blocks, *np.arange(len(graph), dtype=np.int32)[:, None]]
     return improve_again(
         evaluator,
         best,
         replace(options, seed=options.seed + 2),
-        lambda best, _: kicked(problem.units, best, rng, kicks),
+        [*blocks, *np.arange(len(graph), dtype=np.int32)[:, None]],
         enough,
         work=_WORK,
         blocks=blocks,

@@ -2,7 +2,7 @@
 
 A mixture of placements is never worse, so its bound is one here. The placements that it was searched with
 divide the work between the devices in many ways; they, pipelines and single devices are where local search
-begins. Then stretches of the best placement are drawn anew, rounded from the mixture or at random.
+begins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _proposals(problem: Problem, options: SolverOptions) -> Proposals:
 def _of_columns(problem: Problem, columns: Columns) -> Proposals:
     """The placements of a search for mixtures, and pipelines."""
     found = [*columns.assignments, *pipelines(problem.units)]
-    return Proposals(found, 1.0 / columns.bound, shares=columns.shares())
+    return Proposals(found, 1.0 / columns.bound)
 
 
 def _simple(problem: Problem, options: SolverOptions) -> Proposals:

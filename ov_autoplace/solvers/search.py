@@ -13,13 +13,13 @@ from math import log, prod
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment
-from ov_autoplace.solvers.local import improve, improve_again, kicked
+from ov_autoplace.solvers.local import improve, improve_again
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.policy import policy_proposals
 from ov_autoplace.solvers.pooling import without_copies
@@ -39,13 +39,11 @@ class Proposals:
         assignments: Of units, each ``int32[U]``; all are allowed.
         bound: Seconds below which no placement is, 0 = nothing is proven.
         blocks: Units that are worth moving together, each ``int32[n]``.
-        shares: How much of each unit every device should have, ``float64[U, D]``, where somebody knows.
     """
 
     assignments: Sequence[IntArray]
     bound: float = 0.0
     blocks: Sequence[IntArray] = field(default_factory=list)
-    shares: FloatArray | None = None
 
     def is_proven(self, evaluator: Evaluator) -> bool:
         """Whether one of them is as fast as the bound."""
@@ -132,14 +130,11 @@ class Search:
         best = evaluator.best(improved)
         if self.refine is not None and units.has_memory_limits:
             best, bound = self.refine(evaluator, [*improved, *found.assignments], bound, options)
-        rng = np.random.default_rng(options.seed)
         best = improve_again(
             evaluator,
             best,
             options,
-            lambda device, number: kicked(
-                units, device, rng, found.blocks, found.shares if number % 2 else None
-            ),
+            found.blocks,
             self.most_stale if len(problem.table) <= self.most_groups else 0,
             bound,
             self.kicked_work,

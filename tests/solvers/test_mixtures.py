@@ -13,7 +13,6 @@ from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
-from ov_autoplace.solvers.local import rounded
 from ov_autoplace.solvers.rate import mixture_and_whole
 from random_tables import legal_assignments, make_table, random_table
 
@@ -185,15 +184,3 @@ def test_bad_requests_are_refused() -> None:
         solve(table, "milp", objective="rate")
     with pytest.raises(PlacementError, match="bytes"):
         solve_mixture(table, memory_limits=dict.fromkeys(table.devices, 1.0))
-
-
-def test_rounding_keeps_whole_shares_and_draws_the_others_as_often_as_they_weigh() -> None:
-    rng = np.random.default_rng(0)
-    units = Problem.of(make_table([[1, 1, 1], [1, 1, 1], [1, np.inf, 2], [3, 1, 2]])).units
-    shares = np.array([[0, 1.0, 0], [0.5, 0, 0.5], [0, 1.0, 0], [0, 0, 0]])
-    drawn = np.array([rounded(units, shares, rng) for _ in range(2_000)])
-    assert (drawn[:, 0] == 1).all()
-    assert set(drawn[:, 1].tolist()) == {0, 2}
-    assert abs((drawn[:, 1] == 0).mean() - 0.5) < 0.05
-    assert (drawn[:, 2] == 0).all()  # it may not run where its share is, and is fastest there
-    assert (drawn[:, 3] == 1).all()

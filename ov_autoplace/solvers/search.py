@@ -8,7 +8,7 @@ its :class:`Search`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, prod
 
 import numpy as np
@@ -97,26 +97,24 @@ class Search:
             return _enumerated(problem)
         if self.idles_copies and not problem.units.has_memory_limits:
             problem = without_copies(problem)
-        return self.answer(problem, options, found or self.propose(problem, options), self.at_policy)
+        return self.answer(problem, options, found or self.propose(problem, options))
 
     def local(self, problem: Problem, options: SolverOptions) -> Placement:
         """Local search from simple proposals."""
         return self.searching(self.simple)(problem, options)
 
     def searching(self, propose: Proposer) -> Solver:
-        """The solver that searches from what is proposed."""
-        return lambda problem, options: self.answer(problem, options, propose(problem, options))
+        """The solver that searches from what is proposed, and asks neither policy nor programs."""
+        plain = replace(self, at_policy=False, refine=None)
+        return lambda problem, options: plain.answer(problem, options, propose(problem, options))
 
-    def answer(
-        self, problem: Problem, options: SolverOptions, found: Proposals, at_policy: bool = False
-    ) -> Placement:
+    def answer(self, problem: Problem, options: SolverOptions, found: Proposals) -> Placement:
         """The best that is found from some proposals and the single devices.
 
         Args:
             problem: What to place.
             options: Seed and deadline. With a deadline, changed copies are searched around until it is over.
             found: Where to begin.
-            at_policy: Whether to begin at the policy's answer too.
 
         Raises:
             PlacementError: There is no proposal, no single device fits, and nothing else was found.
@@ -124,8 +122,8 @@ class Search:
         evaluator, units, bound = problem.evaluator, problem.units, found.bound
         if found.is_proven(evaluator):
             return evaluator.answer(evaluator.best(found.assignments), bound)
-        policys = policy_proposals(problem, options) if at_policy else []
-        starts = self._starts(problem, [*found.assignments, *policys])
+        learned = policy_proposals(problem, options) if self.at_policy else []
+        starts = self._starts(problem, [*found.assignments, *learned])
         improved = [improve(evaluator, start, options, bound, self.work, found.blocks) for start in starts]
         best = evaluator.best(improved)
         if self.refine is not None and units.has_memory_limits:

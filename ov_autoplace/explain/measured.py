@@ -9,9 +9,9 @@ import numpy as np
 
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import NOBODY, Stage, Timeline, Transfer, lane_uses, with_path
-from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun
+from ov_autoplace.measure.measured_run import MeasuredRun
 
-__all__ = ["end_to_end", "measured_timeline"]
+__all__ = ["measured_timeline"]
 
 
 def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
@@ -57,19 +57,6 @@ def measured_timeline(explanation: Explanation, run: MeasuredRun) -> Timeline:
         seconds=seconds,
         unlocated_seconds=seconds - end,
     )
-
-
-def end_to_end(stage: Stage, nodes: Sequence[MeasuredNode]) -> Iterator[tuple[MeasuredNode, float, float]]:
-    """The nodes of a submodel one after another, each with its start and seconds.
-
-    Where they took longer than it did, which happens as they take whole microseconds, all shrink.
-    """
-    total = sum(node.seconds for node in nodes)
-    scale = min(1.0, stage.seconds / total) if total > 0 else 1.0
-    now = stage.start
-    for node in nodes:
-        yield node, now, scale * node.seconds
-        now += scale * node.seconds
 
 
 def _sent(explanation: Explanation, stages: Sequence[Stage]) -> Iterator[Transfer]:

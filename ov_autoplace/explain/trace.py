@@ -9,7 +9,7 @@ Times are in microseconds.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 from ov_autoplace._base.files import write_text_atomically
 from ov_autoplace._version import __version__
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.measured import end_to_end, measured_timeline
+from ov_autoplace.explain.measured import measured_timeline
+from ov_autoplace.explain.pieces import Inside, groups_inside, nodes_inside
 from ov_autoplace.explain.timeline import Idle, LaneUse, Stage, Timeline, Transfer
-from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun
+from ov_autoplace.measure.measured_run import MeasuredRun
 
 __all__ = ["trace_events", "write_trace"]
 
@@ -27,8 +28,6 @@ _PREDICTED, _MEASURED = 1, 2
 _PATH = "critical path"
 
 _Event = dict[str, Any]
-_Inside = Callable[[Stage], Iterator[tuple[str, str, float, float, _Event]]]
-"""What is shown inside a subgraph: name, category, start, seconds, and what is known of it."""
 
 
 def write_trace(
@@ -57,11 +56,11 @@ def trace_events(explanation: Explanation, measured: MeasuredRun | None = None) 
     """The events of both runs."""
     predicted, part = explanation.predicted, explanation.part
     title = f"predicted, {_ms(predicted.seconds)} ms"
-    events = list(_run(_PREDICTED, title, part, predicted, _groups(explanation, predicted)))
+    events = list(_run(_PREDICTED, title, part, predicted, groups_inside(explanation)))
     if measured is not None:
         title = f"measured, {_ms(measured.seconds)} ms, median of {measured.runs}"
-        nodes = _nodes({stage.subgraph: stage.nodes for stage in measured.stages})
-        events += _run(_MEASURED, title, part, measured_timeline(explanation, measured), nodes)
+        timeline = measured_timeline(explanation, measured)
+        events += _run(_MEASURED, title, part, timeline, nodes_inside(measured))
     return events
 
 
@@ -88,7 +87,7 @@ class _Process:
             "args": about,
         }
 
-    def lane(self, timeline: Timeline, lane: LaneUse, inside: _Inside) -> Iterator[_Event]:
+    def lane(self, timeline: Timeline, lane: LaneUse, inside: Inside) -> Iterator[_Event]:
         """What a device or lane runs, and when it is idle."""
         own = [stage for stage in timeline.stages if stage.device == lane.name]
         parts: list[Stage | Idle] = [*own, *lane.idle]
@@ -100,7 +99,7 @@ class _Process:
             name, about = f"{self.part} {part.subgraph}", {"ops": part.ops, "critical": part.is_critical}
             yield self.slice(lane.name, name, "subgraph", part.start, part.seconds, about)
             for piece in inside(part):
-                yield self.slice(lane.name, *piece)
+                yield self.slice(lane.name, piece.name, piece.kind, piece.start, piece.seconds, piece.about)
 
     def flow(self, number: int, transfer: Transfer, sender: Stage, receiver: Stage) -> Iterator[_Event]:
         """An arrow between the slices that enclose its ends, so it leaves just before the sender's."""
@@ -113,7 +112,7 @@ class _Process:
         yield {**both, "ph": "f", "bp": "e", "tid": thread[receiver.device], "ts": _us(receiver.start)}
 
 
-def _run(number: int, title: str, part: str, timeline: Timeline, inside: _Inside) -> Iterator[_Event]:
+def _run(number: int, title: str, part: str, timeline: Timeline, inside: Inside) -> Iterator[_Event]:
     names = (*(lane.name for lane in timeline.lanes), _PATH)
     process = _Process(number, part, {name: i for i, name in enumerate(names, 1)})
     yield from _names(number, title, names)
@@ -125,32 +124,6 @@ def _run(number: int, title: str, part: str, timeline: Timeline, inside: _Inside
         yield from process.flow(i, transfer, *(by_number[end] for end in ends))
     for step in timeline.path:
         yield process.slice(_PATH, step.text, "critical", step.start, step.seconds, {"kind": step.kind})
-
-
-def _groups(explanation: Explanation, timeline: Timeline) -> _Inside:
-    table = explanation.table
-
-    def inside(stage: Stage) -> Iterator[tuple[str, str, float, float, _Event]]:
-        for g in stage.groups:
-            costs: dict[str, float | str] = {
-                f"ms on {device}": seconds * 1e3 if seconds < float("inf") else "cannot run"
-                for device, seconds in zip(table.devices, table.op_seconds[g].tolist(), strict=True)
-            }
-            if table.op_types is not None:
-                costs["type"] = table.op_types[g]
-            start, seconds = float(timeline.group_start[g]), float(timeline.group_seconds[g])
-            yield table.names[g], "group", start, seconds, costs
-
-    return inside
-
-
-def _nodes(nodes: Mapping[int, Sequence[MeasuredNode]]) -> _Inside:
-    def inside(stage: Stage) -> Iterator[tuple[str, str, float, float, _Event]]:
-        for node, start, seconds in end_to_end(stage, nodes[stage.subgraph]):
-            about = {"type": node.kind, "kernel": node.kernel, "ops": list(node.ops)}
-            yield node.name, "node", start, seconds, about
-
-    return inside
 
 
 def _names(process: int, title: str, threads: Sequence[str]) -> Iterator[_Event]:

@@ -74,7 +74,7 @@ def _placement(
     yield section(
         "Schedule",
         note(*_said_of(analysis)),
-        chart(charts, schedule_chart(analysis, contents.measured)),
+        chart(charts, schedule_chart(analysis)),
         table(devices_table(explanation, runs), {name: style.colour for name, style in colours.items()}),
         tag=" and ".join(runs),
     )
@@ -92,19 +92,19 @@ def _placement(
     yield _tabled(changes_table(contents.changes), note(_CHANGES), tag=costs)
     yield _tabled(slower_table(explanation, _ROWS), tag=costs)
     yield _tabled(transfers_table("Dearest transfers", cuts, _ROWS), tag=costs)
-    if len(analysis.predicted.stages) > 1:
-        yield _tabled(parts_table(explanation, analysis.predicted, _ROWS), tag=costs)
+    if len(explanation.predicted.stages) > 1:
+        yield _tabled(parts_table(explanation, explanation.predicted, _ROWS), tag=costs)
 
 
 def _said_of(analysis: Analysis) -> Iterator[str]:
     """What to know of the schedule."""
-    predicted, measured = analysis.predicted, analysis.measured
+    predicted = analysis.explanation.predicted
     yield _SCHEDULE if len(predicted.stages) > 1 else _ALONE
     if predicted.has_slack:
         yield _PATH
     if draws_groups(analysis.explanation):
         yield _PARTS.format(parts=f"{analysis.explanation.part}s")
-    if measured is not None:
+    if "measured" in analysis.runs:
         yield _MEASURED
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ov_autoplace.explain.explanation import Explanation, GroupCost
 from ov_autoplace.explain.measured import measured_timeline
+from ov_autoplace.explain.pieces import Inside, groups_inside, nodes_inside
 from ov_autoplace.explain.timeline import Timeline
 from ov_autoplace.report.contents import Contents
 
@@ -24,29 +25,26 @@ class Analysis:
     Attributes:
         explanation: The placement.
         groups: Every group with its reason.
-        predicted: The run that the costs predict.
-        measured: The run that was measured; ``None`` = none was.
+        runs: One request as it was ``measured``, if it was, and as it is ``predicted``.
+        inside: What is inside the stages of each run.
     """
 
     explanation: Explanation
     groups: Sequence[GroupCost]
-    predicted: Timeline
-    measured: Timeline | None
-
-    @property
-    def runs(self) -> dict[str, Timeline]:
-        """The runs by the words for them; what was measured comes first."""
-        measured = {} if self.measured is None else {"measured": self.measured}
-        return {**measured, "predicted": self.predicted}
+    runs: Mapping[str, Timeline]
+    inside: Mapping[str, Inside]
 
 
 def analysis_of(contents: Contents) -> Analysis | None:
     """What is to be known of a report's placement; ``None`` where it has none that can run."""
-    explanation = contents.explanation
+    explanation, measured = contents.explanation, contents.measured
     if explanation is None or not math.isfinite(explanation.schedule.latency_seconds):
         return None
-    measured = None if contents.measured is None else measured_timeline(explanation, contents.measured)
-    return Analysis(explanation, explanation.all_groups(), explanation.predicted, measured)
+    runs, inside = {"predicted": explanation.predicted}, {"predicted": groups_inside(explanation)}
+    if measured is not None:
+        runs = {"measured": measured_timeline(explanation, measured), **runs}
+        inside["measured"] = nodes_inside(measured)
+    return Analysis(explanation, explanation.all_groups(), runs, inside)
 
 
 def placement_record(analysis: Analysis) -> dict[str, Any]:

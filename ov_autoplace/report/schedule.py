@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,8 @@ from bokeh.plotting import figure
 
 from ov_autoplace._base.text import counted, milliseconds
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.explain.measured import end_to_end
+from ov_autoplace.explain.pieces import Piece
 from ov_autoplace.explain.timeline import Stage, Timeline
-from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.bars import (
     HALF,
     Bars,
@@ -36,21 +35,16 @@ _FEW_ROWS = 6  # up to so many are high
 _LINES = ("x0", "y0", "x1", "y1", "title", "text")
 
 
-def schedule_chart(analysis: Analysis, measured: MeasuredRun | None = None) -> figure:
-    """The predicted run, and above it the measured one when there is one.
-
-    Args:
-        analysis: The placement.
-        measured: The nodes of its measured run.
-    """
-    drawing = _Drawing(analysis.explanation)
-    rows = _Rows(analysis)
-    drawing.add_predicted(analysis.predicted, rows)
-    if measured is not None and analysis.measured is not None:
-        drawing.add_measured(analysis.measured, measured, rows)
+def schedule_chart(analysis: Analysis) -> figure:
+    """The predicted run, and above it the measured one when there is one."""
+    drawing, rows = _Drawing(analysis), _rows(analysis)
+    for what, run in analysis.runs.items():
+        place = {lane.name: list(rows).index((lane.name, what)) for lane in run.lanes}
+        drawing.add(what, run, {name: -row for name, row in place.items()})
     total = max(run.seconds for run in analysis.runs.values())
-    height = 76 if len(rows.labels) <= _FEW_ROWS else 58
-    chart = rows_chart("schedule", rows.labels, "ms", height, tools="xpan,xwheel_zoom,xbox_zoom,reset,save")
+    height = 76 if len(rows) <= _FEW_ROWS else 58
+    tools = "xpan,xwheel_zoom,xbox_zoom,reset,save"
+    chart = rows_chart("schedule", list(rows.values()), "ms", height, tools=tools)
     chart.x_range = Range1d(-0.005 * total * 1e3, 1.01 * total * 1e3)
     drawing.draw(chart)
     plain(chart)
@@ -64,38 +58,29 @@ def draws_groups(explanation: Explanation) -> bool:
     return len(explanation.table) <= _MOST_BARS
 
 
-class _Rows:
-    """Where the rows of devices and lanes are, from 0 downwards, and what they are called."""
-
-    def __init__(self, analysis: Analysis) -> None:
-        self.labels: list[str] = []
-        self._place: dict[tuple[str, str], int] = {}
-        uses = {(lane.name, what): lane for what, run in analysis.runs.items() for lane in run.lanes}
-        names = dict.fromkeys(lane.name for run in analysis.runs.values() for lane in run.lanes)
-        for name in names:
-            for what in analysis.runs:
-                lane = uses.get((name, what))
-                if lane is None:
-                    continue
-                self._place[name, what] = -len(self.labels)
-                # Numbers stay with their units where the page breaks the lines.
-                idle = f"idle {milliseconds(lane.idle_seconds)}\N{NO-BREAK SPACE}ms, "
-                idle += f"{100 * (1 - lane.share):.0f}\N{NO-BREAK SPACE}%"
-                self.labels.append(f"{name}, {what}\n{idle}")
-
-    def place(self, name: str, what: str) -> int:
-        """The middle of a row."""
-        return self._place[name, what]
+def _rows(analysis: Analysis) -> dict[tuple[str, str], str]:
+    """The label of each row from the top, by device or lane and run."""
+    uses = {(lane.name, what): lane for what, run in analysis.runs.items() for lane in run.lanes}
+    names = dict.fromkeys(name for name, _ in uses)
+    shown = [(name, what) for name in names for what in analysis.runs if (name, what) in uses]
+    # Numbers stay with their units where the page breaks the lines.
+    return {
+        (name, what): f"{name}, {what}\nidle {milliseconds(use.idle_seconds)}\N{NO-BREAK SPACE}ms, "
+        f"{100 * (1 - use.share):.0f}\N{NO-BREAK SPACE}%"
+        for name, what in shown
+        for use in [uses[name, what]]
+    }
 
 
 class _Drawing:
-    """All that is drawn on the time axis of one placement."""
+    """All that is drawn on the time axis of one placement; ``place`` is the row of each device in a run."""
 
-    def __init__(self, explanation: Explanation) -> None:
-        self._explanation = explanation
-        self._table = explanation.table
-        styles = device_styles(self._table.num_devices)
-        self._style: dict[str, DeviceStyle] = dict(zip(self._table.devices, styles, strict=True))
+    def __init__(self, analysis: Analysis) -> None:
+        self._inside, self._part = analysis.inside, analysis.explanation.part
+        self._are_groups_drawn = draws_groups(analysis.explanation)
+        devices = analysis.explanation.table.devices
+        styles = device_styles(len(devices))
+        self._style: dict[str, DeviceStyle] = dict(zip(devices, styles, strict=True))
         self._other = styles[0]
         self._stages, self._parts = Bars(), Bars()
         self._gaps, self._outlines = Bars(), Bars()
@@ -113,74 +98,50 @@ class _Drawing:
         draw_outlines(chart, self._outlines, "critical")
         draw_lines(chart, self._path, MUTED, "critical-path")
 
-    def add_predicted(self, timeline: Timeline, rows: _Rows) -> None:
-        """Subgraphs with their groups, and transfers."""
-        table, split = self._table, draws_groups(self._explanation)
+    def add(self, what: str, timeline: Timeline, place: Mapping[str, int]) -> None:
+        """A run: what is in it, and what is between."""
         for stage in timeline.stages:
-            row = rows.place(stage.device, "predicted")
-            text = (
-                f"{counted(stage.ops, 'op')} in {counted(len(stage.groups), 'group')}\n"
-                f"from {table.names[stage.groups[0]]}\nto {table.names[stage.groups[-1]]}"
-            )
-            title = f"{self._explanation.part} {stage.subgraph} on {stage.device}, predicted"
-            self._add_stage(stage, row, split, title, text)
-            for i, g in enumerate(stage.groups if split else ()):
-                kind = table.op_types[g] if table.op_types is not None else "group"
+            row, pieces = place[stage.device], list(self._inside[what](stage))
+            self._add_stage(stage, row, what, pieces)
+            for i, piece in enumerate(pieces if self._are_groups_drawn else ()):
                 self._parts.add(
-                    float(timeline.group_start[g]),
-                    float(timeline.group_seconds[g]),
-                    row - HALF,
-                    row - 0.04,
-                    colour=self._style[stage.device].colour,
-                    alpha=0.75 if i % 2 else 0.5,
-                    title=table.names[g],
-                    text=f"{kind}, {timeline.group_seconds[g] * 1e3:.4f} ms predicted\n"
-                    f"{costs_text(table.devices, table.op_seconds[g])}",
-                )
-        self._add_transfers(timeline, rows)
-        self._add_waits(timeline, rows, "predicted")
-
-    def add_measured(self, timeline: Timeline, run: MeasuredRun, rows: _Rows) -> None:
-        """Submodels with their nodes."""
-        nodes = {stage.subgraph: stage.nodes for stage in run.stages}
-        for stage in timeline.stages:
-            row = rows.place(stage.device, "measured")
-            own = nodes[stage.subgraph]
-            title = f"{self._explanation.part} {stage.subgraph} on {stage.device}, measured"
-            self._add_stage(stage, row, bool(own), title, f"{len(own)} nodes")
-            for i, (node, start, seconds) in enumerate(end_to_end(stage, own)):
-                self._parts.add(
-                    start,
-                    seconds,
+                    piece.start,
+                    piece.seconds,
                     row - HALF,
                     row - 0.04,
                     colour=self._style.get(stage.device, self._other).colour,
                     alpha=0.75 if i % 2 else 0.5,
-                    title=node.name,
-                    text=f"{node.kind}, {node.kernel}\n{node.seconds * 1e3:.4f} ms measured",
+                    title=piece.name,
+                    text=f"{piece.seconds * 1e3:.4f} ms {what}\n{_about(piece)}",
                 )
-        self._add_waits(timeline, rows, "measured")
+        if what == "predicted":
+            self._add_transfers(timeline, place)
+        self._add_waits(timeline, place, what)
 
-    def _add_stage(self, stage: Stage, row: int, split: bool, title: str, text: str) -> None:
+    def _add_stage(self, stage: Stage, row: int, what: str, pieces: Sequence[Piece]) -> None:
         style = self._style.get(stage.device, self._other)
         after = f"\nafter {stage.after}" if stage.after >= 0 else ""
         critical = "\non the critical path" if stage.is_critical else ""
+        inside = ""
+        if pieces:
+            count = counted(len(pieces), pieces[0].kind)
+            inside = f"\n{count}, from {pieces[0].name}\nto {pieces[-1].name}"
         self._stages.add(
             stage.start,
             stage.seconds,
-            row if split else row - HALF,
+            row if pieces and self._are_groups_drawn else row - HALF,
             row + HALF,
             colour=style.colour,
             ink=style.on_colour,
             label=f"{stage.subgraph}: {milliseconds(stage.seconds)} ms",
-            title=title,
-            text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on{after}{critical}\n{text}",
+            title=f"{self._part} {stage.subgraph} on {stage.device}, {what}",
+            text=f"{stage.seconds * 1e3:.4f} ms from {stage.start * 1e3:.4f} ms on{after}{critical}{inside}",
         )
 
-    def _add_waits(self, timeline: Timeline, rows: _Rows, what: str) -> None:
+    def _add_waits(self, timeline: Timeline, place: Mapping[str, int], what: str) -> None:
         """Idle times, and the critical path where anything runs beside it."""
         for lane in timeline.lanes:
-            row = rows.place(lane.name, what)
+            row = place[lane.name]
             for idle in lane.idle:
                 self._gaps.add(
                     idle.start,
@@ -199,22 +160,20 @@ class _Drawing:
         for stage in timeline.stages:
             if not stage.is_critical:
                 continue
-            row = rows.place(stage.device, what)
+            row = place[stage.device]
             self._outlines.add(stage.start, stage.seconds, row - HALF, row + HALF, title="", text="")
             if before is not None and before.device != stage.device:
-                _add_line(self._path, before, rows.place(before.device, what), stage.start, row)
+                _add_line(self._path, before, place[before.device], stage.start, row)
             before = stage
 
-    def _add_transfers(self, timeline: Timeline, rows: _Rows) -> None:
+    def _add_transfers(self, timeline: Timeline, place: Mapping[str, int]) -> None:
         """Lines from the sender's row to the receiver's."""
         for transfer in timeline.transfers:
             cut = transfer.cut
-            source, target = (
-                rows.place(device, "predicted") for device in (cut.source_device, cut.target_device)
-            )
+            source, target = place[cut.source_device], place[cut.target_device]
             title = f"transfer of {cut.producer}"
             text = (
-                f"{self._explanation.part} {cut.source_subgraph} on {cut.source_device} to "
+                f"{self._part} {cut.source_subgraph} on {cut.source_device} to "
                 f"{cut.target_subgraph} on {cut.target_device}\n"
                 f"{cut.bytes:,.0f} bytes, {cut.seconds * 1e3:.4f} ms predicted"
             )
@@ -237,6 +196,17 @@ def _add_line(lines: dict[str, list[Any]], sender: Stage, source: int, end: floa
     ends = (sender.end * 1e3, source + (-HALF if up else HALF), end * 1e3, target + (HALF if up else -HALF))
     for name, value in zip(_LINES, (*ends, "", ""), strict=True):
         lines[name].append(value)
+
+
+def _about(piece: Piece) -> str:
+    """What is known of a group or node, a line each."""
+    return "\n".join(f"{name}: {_text(value)}" for name, value in piece.about.items() if value)
+
+
+def _text(value: float | str | list[str]) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return value if isinstance(value, str) else ", ".join(value)
 
 
 def costs_text(devices: Sequence[str], seconds: Any) -> str:

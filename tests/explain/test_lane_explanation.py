@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from lane_tables import on_lanes, random_lanes
+from placed_tables import on_lanes, random_lanes
 
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable

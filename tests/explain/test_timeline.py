@@ -1,14 +1,120 @@
-"""The predicted run of a placement in time, checked against sums done by hand and against the simulator."""
+"""One request in time, in turns and on lanes: by hand, against the simulator, and what always holds."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from placed_tables import KINDS, on_devices, on_lanes, random_lanes
 
+from ov_autoplace.cost.lanes import with_lanes
+from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.hetero import HeteroExplanation
-from report_tables import diamond, layered_table, pieces
+from ov_autoplace.explain.lanes import LaneExplanation
+from ov_autoplace.explain.timeline import NOBODY, Timeline
+from random_tables import make_table
+from report_tables import diamond
+
+
+def check(timeline: Timeline) -> None:
+    """What holds for every timeline, on lanes and in turns."""
+    for lane in timeline.lanes:
+        assert lane.busy_seconds + lane.idle_seconds == pytest.approx(timeline.seconds)
+        assert sum(lane.reasons.values()) == pytest.approx(lane.idle_seconds)
+        own = [(s.start, s.end) for s in timeline.stages if s.device == lane.name]
+        assert lane.subgraphs == len(own)
+        parts = sorted([*own, *((gap.start, gap.start + gap.seconds) for gap in lane.idle)])
+        for (_, end), (start, _) in itertools.pairwise(parts):
+            assert start == pytest.approx(end, abs=1e-7 * timeline.seconds)
+    path = timeline.path
+    assert sum(step.seconds for step in path) == pytest.approx(timeline.seconds)
+    for step, following in itertools.pairwise(path):
+        assert step.start + step.seconds == pytest.approx(following.start)
+    critical = [stage for stage in timeline.stages if stage.is_critical]
+    assert [step.text for step in path if step.kind == "subgraph"] == [
+        f"{stage.subgraph} on {stage.device}" for stage in critical
+    ]
+    for sender, stage in itertools.pairwise(critical):
+        assert stage.after == sender.subgraph
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.seeds(60)
+def test_a_timeline_is_the_simulators_and_adds_up(kind: Callable[[int], Explanation], seed: int) -> None:
+    explanation = kind(seed)
+    table, schedule, timeline = explanation.table, explanation.schedule, explanation.predicted
+
+    check(timeline)
+    assert timeline.seconds == pytest.approx(schedule.latency_seconds)
+    assert timeline.unlocated_seconds == 0  # groups without ops inside are never cut
+    for lane, busy in zip(timeline.lanes, schedule.device_seconds, strict=True):
+        assert lane.busy_seconds == pytest.approx(busy)
+    assert sum(t.cut.seconds for t in timeline.transfers) == pytest.approx(schedule.transfer_seconds)
+    # Groups lie inside their subgraph one after another, behind all that they read.
+    end = timeline.group_start + timeline.group_seconds
+    for stage in timeline.stages:
+        groups = list(stage.groups)
+        assert timeline.group_start[groups[0]] >= stage.start - 1e-9
+        assert end[groups[-1]] == pytest.approx(stage.end)
+        assert end[groups[:-1]] == pytest.approx(timeline.group_start[groups[1:]])
+    placed = sorted(g for stage in timeline.stages for g in stage.groups)
+    assert placed == np.flatnonzero(schedule.subgraph_of >= 0).tolist()
+    tensor = np.repeat(np.arange(len(table.tensor_producer)), np.diff(table.tensor_offsets))
+    moved = ~table.tensor_is_constant[tensor]
+    links = np.stack([table.tensor_producer[tensor], table.tensor_consumers], axis=1)[moved]
+    inside = (schedule.subgraph_of[links] >= 0).all(axis=1)
+    makers, readers = links[inside].T
+    assert (timeline.group_start[readers] >= end[makers] - 1e-9).all()
+
+
+@pytest.mark.seeds(12)
+def test_in_turns_nobody_works_beside_anybody(seed: int) -> None:
+    explanation = on_devices(seed)
+    timeline = explanation.predicted
+
+    assert not timeline.has_slack
+    assert all(transfer.is_critical for transfer in timeline.transfers)
+    # What nobody runs, somebody else does, or it is a transfer.
+    busy = sum(lane.busy_seconds for lane in timeline.lanes)
+    moved = sum(transfer.cut.seconds for transfer in timeline.transfers)
+    assert busy + moved + explanation.table.mix_seconds == pytest.approx(timeline.seconds)
+
+
+@pytest.mark.seeds(60)
+def test_who_is_waited_for_decides_when_a_submodel_starts(seed: int) -> None:
+    explanation = on_lanes(seed + 500)
+    timeline = explanation.predicted
+    stages = {stage.subgraph: stage for stage in timeline.stages}
+    way = {(source, target): seconds for source, target, seconds in explanation.waits()}
+
+    for (source, target), seconds in way.items():
+        assert stages[target].start >= stages[source].end + seconds - 1e-9
+    for stage in timeline.stages:
+        if stage.after == NOBODY:
+            # The first one of a request, after what mixing devices costs.
+            assert stage.start in (0.0, explanation.table.mix_seconds)
+            continue
+        sender = stages[stage.after]
+        took = 0.0 if sender.device == stage.device else way[stage.after, stage.subgraph]
+        assert stage.start == pytest.approx(sender.end + took)
+
+
+@pytest.mark.seeds(40)
+def test_a_critical_transfer_fills_the_gap_that_it_makes(seed: int) -> None:
+    timeline = on_lanes(seed + 900).predicted
+    critical = {(t.start, t.end, t.cut.target_device) for t in timeline.transfers if t.is_critical}
+    hops = [step for step in timeline.path if step.kind == "transfer"]
+
+    for hop in hops:
+        assert any(start == pytest.approx(hop.start) for start, _, _ in critical)
+        assert any(end == pytest.approx(hop.start + hop.seconds) for _, end, _ in critical)
+    gaps = [gap for lane in timeline.lanes for gap in lane.idle if gap.kind == "transfer"]
+    for hop in hops:
+        ends = [gap.start + gap.seconds for gap in gaps]
+        assert any(end == pytest.approx(hop.start + hop.seconds) for end in ends)
 
 
 def test_subgraphs_run_one_after_another_with_transfers_before_them() -> None:
@@ -29,46 +135,39 @@ def test_subgraphs_run_one_after_another_with_transfers_before_them() -> None:
     assert timeline.seconds == pytest.approx(third.end)
 
 
-def test_groups_lie_inside_their_subgraph_and_do_not_overlap() -> None:
-    table = layered_table(300, seed=4)
-    timeline = HeteroExplanation(table, pieces(300, 9)).predicted
+def test_two_towers_and_their_joint_by_hand() -> None:
+    # left (3 s) and right (5 s) on two lanes, the joint (1 s) on the left one; a hand-over takes 0.5 s.
+    table = make_table([[3.0], [5.0], [1.0]], [(0, 8.0, [2]), (1, 8.0, [2])])
+    table = with_lanes(table, "DEV0", 2, hand_over_seconds=0.5, corun_factor=1.0)
+    timeline = LaneExplanation(table, np.array([0, 1, 0], dtype=np.int32)).predicted
 
-    assert len(timeline.stages) >= 9
-    for stage in timeline.stages:
-        starts = timeline.group_start[list(stage.groups)]
-        ends = starts + timeline.group_seconds[list(stage.groups)]
-        assert starts[0] > stage.start
-        assert ends[-1] == pytest.approx(stage.end)
-        assert (starts[1:] >= ends[:-1] - 1e-12).all()
-    assert sorted(g for stage in timeline.stages for g in stage.groups) == list(range(300))
-
-
-@pytest.mark.seeds(8)
-def test_everything_in_the_timeline_adds_up_to_the_simulated_latency(seed: int) -> None:
-    table = layered_table(60, seed=seed)
-    assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
-    explanation = HeteroExplanation(table, assignment)
-
-    timeline = explanation.predicted
-
-    assert timeline.seconds == pytest.approx(explanation.schedule.latency_seconds)
-    parts = sorted(
-        [(s.start, s.end) for s in timeline.stages] + [(h.start, h.end) for h in timeline.transfers]
-    )
-    assert parts[0][0] == 0
-    for (_, end), (start, _) in itertools.pairwise(parts):
-        assert start == pytest.approx(end)
-    assert timeline.unlocated_seconds == pytest.approx(timeline.seconds - parts[-1][1])
-    assert timeline.unlocated_seconds == 0  # groups without ops inside are never cut
+    left, right = timeline.lanes
+    assert [(s.device, s.start, s.end, s.is_critical) for s in timeline.stages] == [
+        ("DEV0#0", 0.0, 3.0, False),
+        ("DEV0#1", 0.0, 5.0, True),
+        ("DEV0#0", 5.5, 6.5, True),
+    ]
+    assert (timeline.seconds, timeline.has_slack) == (6.5, True)
+    assert (left.busy_seconds, right.busy_seconds) == (4.0, 5.0)
+    assert left.reasons == {"waits for 1 on DEV0#1": 2.0, "transfer from 1 on DEV0#1": 0.5}
+    assert right.reasons == {"nothing left to run": 1.5}
+    assert [(step.kind, step.seconds) for step in timeline.path] == [
+        ("subgraph", 5.0),
+        ("transfer", 0.5),
+        ("subgraph", 1.0),
+    ]
+    (cut,) = LaneExplanation(table, np.array([0, 1, 0], dtype=np.int32)).cuts()
+    assert (cut.source_device, cut.target_device, cut.seconds) == ("DEV0#1", "DEV0#0", 0.5)
 
 
-@pytest.mark.seeds(8)
-def test_nothing_starts_before_what_it_reads_is_there(seed: int) -> None:
-    table = layered_table(60, seed=seed)
-    assignment = np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32)
-    timeline = HeteroExplanation(table, assignment).predicted
+def test_a_placement_that_cannot_run_has_an_empty_timeline() -> None:
+    table = random_lanes(3, groups=6)
+    seconds = table.op_seconds.copy()
+    seconds[2] = [1.0] + [np.inf] * (table.num_devices - 1)
+    table = replace(table, op_seconds=seconds)
+    assignment = np.full(6, table.num_devices - 1, dtype=np.int32)
 
-    end = timeline.group_start + timeline.group_seconds
-    for t, producer in enumerate(table.tensor_producer):
-        for reader in table.tensor_consumers[table.tensor_offsets[t] : table.tensor_offsets[t + 1]]:
-            assert timeline.group_start[reader] >= end[producer] - 1e-12
+    timeline = LaneExplanation(table, assignment).predicted
+
+    assert (timeline.stages, timeline.transfers, timeline.seconds, timeline.path) == ((), (), 0.0, ())
+    assert all(lane.idle == () for lane in timeline.lanes)

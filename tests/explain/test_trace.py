@@ -84,11 +84,6 @@ def test_a_predicted_run_has_a_thread_per_device_and_a_flow_per_transfer() -> No
     assert last == pytest.approx(explanation.schedule.latency_seconds * 1e6)
 
 
-def test_a_large_run_keeps_to_the_format() -> None:
-    table = layered_table(400, seed=2)
-    check_format(trace_events(HeteroExplanation(table, pieces(400, 21))))
-
-
 def test_a_measured_run_stands_beside_the_predicted_one(tmp_path: Path) -> None:
     explanation = HeteroExplanation(diamond(), np.array([0, 1, 1, 1], dtype=np.int32))
     run = MeasuredRun(

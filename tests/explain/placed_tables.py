@@ -1,4 +1,4 @@
-"""Random tables of lanes and devices that work at once, and placements on them, for what shows schedules."""
+"""Random placements of both kinds, on HETERO and on lanes, for what shows schedules."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.explanation import Explanation
+from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.lanes import LaneExplanation
 from random_tables import random_table
+from report_tables import layered_table
 
-__all__ = ["on_lanes", "random_lanes"]
+__all__ = ["KINDS", "on_devices", "on_lanes", "random_lanes"]
 
 
 def random_lanes(seed: int, groups: int | None = None) -> CostTable:
@@ -38,3 +40,13 @@ def on_lanes(seed: int, table: CostTable | None = None) -> Explanation:
     changes = random.random(len(table)) < random.choice([0.15, 0.5, 1.0])
     lanes = random.integers(table.num_devices, size=len(table))[np.cumsum(changes) - 1]
     return LaneExplanation(table, lanes.astype(np.int32))
+
+
+def on_devices(seed: int) -> Explanation:
+    """A placement of 60 groups anywhere on two devices, explained under HETERO."""
+    table = replace(layered_table(60, seed=seed), mix_seconds=1e-5 * (seed % 2))
+    return HeteroExplanation(table, np.random.default_rng(seed).integers(0, 2, 60).astype(np.int32))
+
+
+KINDS = (on_devices, on_lanes)
+"""A random placement of each kind, from a seed."""

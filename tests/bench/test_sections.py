@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
+import shlex
 
 import pytest
 
 import gate
 import suite
-from sections import ACCEPTED, SECTIONS
+from sections import ACCEPTED, SECTIONS, options_of
 
 
 @pytest.mark.parametrize("name", SECTIONS)
@@ -21,6 +23,21 @@ def test_every_section_can_be_called_with_extent_and_seed_and_its_options_have_d
 def test_a_whole_run_has_the_sections_that_are_accepted():
     published = json.loads((suite.ROOT / "benchmarks.json").read_text())["sections"]
     assert list(published) == list(ACCEPTED)
+
+
+def test_documents_and_the_gate_name_sections_and_options_that_there_are():
+    places = [*suite.ROOT.glob("*.md"), suite.ROOT / "Makefile", *(suite.ROOT / "docs").rglob("*.md")]
+    named = set()
+    for place in places:
+        text = re.sub(r"\s+", " ", place.read_text(encoding="utf-8"))
+        for found in re.finditer(r"--sections ([a-z,-]+)([^`]*)", text):
+            sections = found[1].strip(",").split(",")
+            assert {*sections} <= {*SECTIONS}, place.name
+            named |= {*sections}
+            options = re.search(r'--with((?: (?:"[^"]*"|\w+=\S+))+)', found[2])
+            if options:
+                options_of(sections[0], shlex.split(options[1]))
+    assert {"rivals", "policy", "width"} <= named
 
 
 def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_against_themselves(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,19 +137,29 @@ def inverted_residuals(
     for stage, (expansion, channels, blocks, first_stride) in enumerate(stages):
         for block in range(blocks):
             with net.scope(f"stage{stage + 1}"), net.scope(block):
-                x = _inverted_residual(net, x, expansion, channels, 1 if block else first_stride)
+                x = inverted_residual(net, x, expansion, channels, 1 if block else first_stride)
         outputs.append(x)
     return outputs
 
 
-def _inverted_residual(net: NetworkBuilder, x: Node, expansion: int, channels: int, stride: int) -> Node:
+def inverted_residual(
+    net: NetworkBuilder,
+    x: Node,
+    expansion: int,
+    channels: int,
+    stride: int,
+    kernel: int = 3,
+    activation: Callable[[NetworkBuilder, Node, str], Node] = relu6,
+    weighed: Callable[[Node, int], Node] = lambda y, inputs: y,
+) -> Node:
+    """Many channels between few: to more, each by itself, ``weighed`` given the block's inputs, to few."""
     inputs = x.output(0).get_shape()[1]
-    hidden = expansion * inputs
+    hidden, kind = expansion * inputs, activation.__name__
     y = x
     if expansion != 1:
-        y = relu6(net, net.conv(y, hidden, 1, name="expand"), "expand.relu6")
-    y = net.conv(y, hidden, 3, stride=stride, padding=1, groups=hidden, name="depthwise")
-    y = relu6(net, y, "depthwise.relu6")
+        y = activation(net, net.conv(y, hidden, 1, name="expand"), f"expand.{kind}")
+    y = net.conv(y, hidden, kernel, stride=stride, padding=kernel // 2, groups=hidden, name="depthwise")
+    y = weighed(activation(net, y, f"depthwise.{kind}"), inputs)
     if stride == 1 and inputs == channels:
         return net.add(net.conv(y, channels, 1, gain=RESIDUAL_GAIN, name="project"), x, "sum")
     return net.conv(y, channels, 1, gain=1.0, name="project")

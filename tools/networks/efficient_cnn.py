@@ -9,9 +9,8 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import NetworkBuilder, Node
+from networks.cnn import inverted_residual
 from networks.variation import pick, split_depth
-
-_RESIDUAL_GAIN = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,30 +59,19 @@ class EfficientNetConfig:
 def efficientnet(config: EfficientNetConfig, net: NetworkBuilder) -> ov.Model:
     """Stem, stages of blocks, head and classifier."""
     x: Node = net.input("image", (1, 3, config.image, config.image))
-    x = _swish(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.swish")
+
+    def weighed(y: Node, inputs: int) -> Node:
+        return _weighed(net, y, max(1, inputs // config.squeeze))
+
+    x = swish(net, net.conv(x, config.stem, 3, stride=2, padding=1, name="stem"), "stem.swish")
     for i, (expansion, channels, blocks, first_stride, kernel) in enumerate(config.stages):
         for block in range(blocks):
             with net.scope(f"stage{i + 1}"), net.scope(block):
                 stride = 1 if block else first_stride
-                x = _block(net, x, expansion, channels, stride, kernel, config.squeeze)
-    x = _swish(net, net.conv(x, config.head, 1, name="head"), "head.swish")
+                x = inverted_residual(net, x, expansion, channels, stride, kernel, swish, weighed)
+    x = swish(net, net.conv(x, config.head, 1, name="head"), "head.swish")
     logits = net.dense(net.global_average(x), config.classes, name="classifier")
     return net.model("efficientnet", {"logits": logits})
-
-
-def _block(
-    net: NetworkBuilder, x: Node, expansion: int, channels: int, stride: int, kernel: int, squeeze: int
-) -> Node:
-    inputs = x.output(0).get_shape()[1]
-    hidden = expansion * inputs
-    y = x
-    if expansion != 1:
-        y = _swish(net, net.conv(y, hidden, 1, name="expand"), "expand.swish")
-    y = net.conv(y, hidden, kernel, stride=stride, padding=kernel // 2, groups=hidden, name="depthwise")
-    y = _weighed(net, _swish(net, y, "depthwise.swish"), max(1, inputs // squeeze))
-    if stride == 1 and inputs == channels:
-        return net.add(net.conv(y, channels, 1, gain=_RESIDUAL_GAIN, name="project"), x, "sum")
-    return net.conv(y, channels, 1, gain=1.0, name="project")
 
 
 def _weighed(net: NetworkBuilder, x: Node, narrow: int) -> Node:
@@ -91,10 +79,11 @@ def _weighed(net: NetworkBuilder, x: Node, narrow: int) -> Node:
     channels = x.output(0).get_shape()[1]
     with net.scope("weigh"):
         mean = net.named(ops.reduce_mean(x, net.constant("axes", [2, 3]), keep_dims=True), "mean")
-        y = _swish(net, net.conv(mean, narrow, 1, name="squeeze"), "squeeze.swish")
+        y = swish(net, net.conv(mean, narrow, 1, name="squeeze"), "squeeze.swish")
         y = net.named(ops.sigmoid(net.conv(y, channels, 1, gain=1.0, name="excite")), "sigmoid")
         return net.named(ops.multiply(x, y), "multiply")
 
 
-def _swish(net: NetworkBuilder, x: Node, name: str) -> Node:
+def swish(net: NetworkBuilder, x: Node, name: str) -> Node:
+    """The input times its sigmoid."""
     return net.named(ops.swish(x, net.constant(f"{name}.beta", 1.0, np.float32)), name)

@@ -19,6 +19,8 @@ import openvino as ov
 from numpy.typing import NDArray
 from openvino import opset13 as ops
 
+from ov_autoplace.graph.names import unique_names
+
 __all__ = ["has_tied_weights", "untie_weights"]
 
 _READABLE = ("f16", "f32", "f64", "i8", "u8")
@@ -45,7 +47,7 @@ def untie_weights(model: ov.Model) -> int:
         How many MatMuls were made anew.
     """
     tied = _tied(model)
-    taken = {op.get_friendly_name() for op in model.get_ops()} if tied else set()
+    taken = [op.get_friendly_name() for op in model.get_ops()] if tied else []
     return sum(_make_anew(reader, taken) for reader in tied)
 
 
@@ -130,7 +132,7 @@ def _copied(output: ov.Output, transposed: bool) -> list[ov.Node] | None:
     return [*(op for made in chains for op in made), last]
 
 
-def _make_anew(reader: _Reader, taken: set[str]) -> bool:
+def _make_anew(reader: _Reader, taken: list[str]) -> bool:
     """Put a MatMul with a transposed copy of its weight in the place of one that transposes it, if it can.
 
     Args:
@@ -142,11 +144,9 @@ def _make_anew(reader: _Reader, taken: set[str]) -> bool:
     made = _copied(old.input_value(1), bool(attributes["transpose_b"])) or []
     if not made:
         return False
-    for op in made:
-        own, number = f"{name}/weight", 1
-        while own in taken:
-            own, number = f"{name}/weight {number + 1}", number + 1
-        taken.add(own)
+    names = unique_names([*taken, *[f"{name}/weight"] * len(made)])[len(taken) :]
+    taken += names
+    for op, own in zip(made, names, strict=True):
         op.set_friendly_name(own)
     new = ops.matmul(old.input_value(0), made[-1], bool(attributes["transpose_a"]), False)
     new.set_friendly_name(name)

@@ -9,6 +9,7 @@ call that is about them.
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -89,6 +90,26 @@ def _asked(core: ov.Core, device_name: Any) -> str | None:
     return _device_list(device_name)
 
 
+def _for_autoplace(method: str, own: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a Core that is ``own`` for AUTOPLACE, and OpenVINO's for any other device.
+
+    Args:
+        method: Its name.
+        own: Gets the list of devices behind ``AUTOPLACE:`` as ``device_name``.
+    """
+    signature = inspect.signature(own)
+
+    def call(self: ov.Core, *args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(self, *args, **kwargs)
+        devices = _asked(self, given.arguments.get("device_name"))
+        if devices is None:
+            return _originals[method](self, *args, **kwargs)
+        given.arguments["device_name"] = devices
+        return own(*given.args, **given.kwargs)
+
+    return call
+
+
 def _compiling(core: ov.Core, shapes: Mapping[str, Sequence[int]]) -> Callable[..., ov.CompiledModel]:
     """OpenVINO's ``compile_model``; a model that is refused gets one sentence instead of a nested report."""
     native = _native(core, "compile_model")
@@ -149,18 +170,15 @@ def _hetero_of(core: ov.Core) -> str:
 def _compile_model(
     self: ov.Core,
     model: Any,
-    device_name: str | None = None,
+    device_name: str = "",
     config: Mapping[str, Any] | None = None,
     *,
     weights: bytes | None = None,
 ) -> ov.CompiledModel:
-    devices = _asked(self, device_name)
-    if devices is None:
-        return _originals["compile_model"](self, model, device_name, config, weights=weights)
     from ov_autoplace.devices.extension import is_scheduled
     from ov_autoplace.plugin.compilation import compile_placed
 
-    machine, explicit = request_of(self, devices, config)
+    machine, explicit = request_of(self, device_name, config)
     read, native = _model_of(self, model, weights), _compiling(self, machine.options.shapes)
     compiled: ov.CompiledModel
     if is_scheduled(read):
@@ -209,23 +227,16 @@ def _model_of(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
 def _query_model(
     self: ov.Core, model: ov.Model, device_name: str, config: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    devices = _asked(self, device_name)
-    if devices is None:
-        answer: dict[str, str] = _originals["query_model"](self, model, device_name, config)
-        return answer
     from ov_autoplace.decide.place import place
 
-    machine, _ = request_of(self, devices, config)
+    machine, _ = request_of(self, device_name, config)
     return place(model, machine.devices, core=self, **vars(machine.options)).to_dict()
 
 
 def _import_model(
     self: ov.Core, model_stream: Any, device_name: str, config: Mapping[str, Any] | None = None
 ) -> ov.CompiledModel:
-    devices = _asked(self, device_name)
-    if devices is None:
-        return _originals["import_model"](self, model_stream, device_name, config)
-    machine, _ = request_of(self, devices, config)
+    machine, _ = request_of(self, device_name, config)
     compiled = _imported(self, model_stream, machine.devices, machine.options.properties)
     return _kept(self, _told(compiled, {}))
 
@@ -316,16 +327,12 @@ def _device_and(
 
 
 def _get_versions(self: ov.Core, device_name: str) -> dict[str, ov.Version]:
-    devices = _asked(self, device_name)
-    if devices is None:
-        answer: dict[str, ov.Version] = _originals["get_versions"](self, device_name)
-        return answer
     from ov_autoplace.devices.names import resolve_devices
 
     # What runs a mix is HETERO; OpenVINO would tell the version of AUTO, by the first letters of the name.
     # A version points into its plugin, and the HETERO of this Core may be one that cannot be loaded.
     found = {DEVICE_NAME: _originals["get_versions"](core_with(), _HETERO)[_HETERO]}
-    for device in resolve_devices(self, devices):
+    for device in resolve_devices(self, device_name):
         found.update(_originals["get_versions"](self, device))
     return found
 
@@ -340,36 +347,31 @@ def _add_extension(self: ov.Core, *args: Any, **kwargs: Any) -> None:
     remember_extension(self, *args, *kwargs.values())
 
 
-def _refused_context(method: str) -> Callable[..., Any]:
-    def call(self: ov.Core, device_name: str, *args: Any, **kwargs: Any) -> Any:
-        if _asked(self, device_name) is not None:
-            raise DeviceError(f"{DEVICE_NAME} has no remote context; ask one of its devices for its own")
-        return _originals[method](self, device_name, *args, **kwargs)
-
-    return call
+def _refused_context(self: ov.Core, device_name: str, *args: Any, **kwargs: Any) -> None:
+    raise DeviceError(f"{DEVICE_NAME} has no remote context; ask one of its devices for its own")
 
 
 def _unload_plugin(self: ov.Core, device_name: str) -> None:
-    if _asked(self, device_name) is None:
-        _originals["unload_plugin"](self, device_name)
-        return
     state = CoreState.known_of(self)
     if state is not None and state.hetero:
         with suppress(RuntimeError):  # it was registered, and not used
             _originals["unload_plugin"](self, state.hetero)
 
 
-_WRAPPERS: dict[str, Callable[..., Any]] = {
-    "add_extension": _add_extension,
-    "available_devices": _available_devices,
+_OF_AUTOPLACE: dict[str, Callable[..., Any]] = {
     "compile_model": _compile_model,
-    "create_context": _refused_context("create_context"),
-    "get_default_context": _refused_context("get_default_context"),
-    "get_property": _get_property,
+    "create_context": _refused_context,
+    "get_default_context": _refused_context,
     "get_versions": _get_versions,
     "import_model": _import_model,
     "query_model": _query_model,
-    "set_property": _set_property,
     "unload_plugin": _unload_plugin,
+}
+_WRAPPERS: dict[str, Callable[..., Any]] = {
+    "add_extension": _add_extension,
+    "available_devices": _available_devices,
+    "get_property": _get_property,
+    "set_property": _set_property,
+    **{method: _for_autoplace(method, own) for method, own in _OF_AUTOPLACE.items()},
 }
 _INHERITED = tuple(name for name in _WRAPPERS if name not in vars(ov.Core))

@@ -109,7 +109,7 @@ class Candidate:
 
     @property
     def samples(self) -> FloatArray:
-        """Seconds of one inference at a time by what counted last: periods of a quota, else back to back."""
+        """What counted last of one inference at a time, in seconds, ``float64[n]``; under a quota whole periods."""
         return self.times.get(Load.SUSTAINED, self.on(Load.STEADY))
 
     @property

@@ -474,7 +474,7 @@ class PoolPlan(Plan):
 
     @property
     def is_default(self) -> bool:
-        """Whether it is what OpenVINO offers by itself: one model under its hints for many requests."""
+        """Whether it is one model under the hints that OpenVINO itself offers for many requests."""
         return not self.members and self.base.properties.get(HINT) in _HINTS
 
     @property

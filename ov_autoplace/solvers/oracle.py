@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,10 @@ from ov_autoplace._base.arrays import IntArray, rows_of
 from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.errors import OptionError
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import parts_of
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.solver import Solver, SolverOptions
-from ov_autoplace.solvers.tasks import piece_seconds
+from ov_autoplace.solvers.tasks import hop_seconds, task_graphs
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
@@ -206,37 +206,31 @@ class _Search:
 
     def _makespan(self) -> IntVar:
         """When the last piece ends in a schedule of pieces."""
-        problem, model = self._problem, self._model
-        table, parts, seconds = problem.table, parts_of(problem.table), piece_seconds(problem)
-        unit_of = np.empty(len(parts), dtype=np.int32)
-        unit_of[parts.piece_of] = problem.units.unit_of
+        problem, model, table = self._problem, self._model, self._problem.table
+        pieces = next(task_graphs(problem))
+        lanes_of = [self._on[int(pieces.units[own][0])] for own in pieces.together.tolist()]
         _, several = self._works()
         end_of_all = model.new_int_var(0, 2 * _RESOLUTION, "makespan")
-        start: dict[int, IntVar] = {}
-        end: dict[int, LinearExprT] = {}
+        start: list[IntVar] = []
+        end: list[LinearExprT] = []
         on_lane: list[list[Any]] = [[] for _ in range(table.num_devices)]
-        for p in np.flatnonzero(parts.runs).tolist():
-            start[p] = model.new_int_var(0, 2 * _RESOLUTION, f"start {p}")
-            lanes = self._on[int(unit_of[p])]
-            length = {d: self._steps(float(seconds[p, d])) for d in lanes if np.isfinite(seconds[p, d])}
-            end[p] = start[p] + sum(steps * lanes[d] for d, steps in length.items())
+        for piece, lanes in enumerate(lanes_of):
+            start.append(model.new_int_var(0, 2 * _RESOLUTION, f"start {piece}"))
+            length = {d: self._steps(float(pieces.seconds[piece, d])) for d in lanes}
+            end.append(start[piece] + sum(steps * lanes[d] for d, steps in length.items()))
             for d, steps in length.items():
-                on_lane[d].append(model.new_optional_fixed_size_interval_var(start[p], steps, lanes[d], ""))
+                interval = model.new_optional_fixed_size_interval_var(start[piece], steps, lanes[d], "")
+                on_lane[d].append(interval)
                 launch = self._steps(float(table.launch_seconds[d]))
-                model.add(start[p] >= launch + self._steps(table.mix_seconds) * several).only_enforce_if(
-                    lanes[d]
-                )
-            model.add(end_of_all >= end[p])
+                begins = model.add(start[piece] >= launch + self._steps(table.mix_seconds) * several)
+                begins.only_enforce_if(lanes[d])
+            model.add(end_of_all >= end[piece])
+            for p, size in pieces.producers[piece]:
+                model.add(start[piece] >= end[p])
+                hop = hop_seconds(problem, size)
+                for (a, sends), (b, takes) in product(lanes_of[p].items(), lanes.items()):
+                    later = model.add(start[piece] >= end[p] + self._steps(float(hop[a, b])))
+                    later.only_enforce_if([sends, takes])
         for intervals in on_lane:
             model.add_no_overlap(intervals)
-        for t, p in enumerate(parts.producer.tolist()):
-            for c in parts.consumers[parts.offsets[t] : parts.offsets[t + 1]].tolist():
-                model.add(start[c] >= end[p])
-                for a, sends in self._on[int(unit_of[p])].items():
-                    for b, takes in self._on[int(unit_of[c])].items():
-                        way = table.transfer_latency[a, b] + table.launch_seconds[b]
-                        way += table.transfer_seconds_per_byte[a, b] * parts.tensor_bytes[t]
-                        if a != b:
-                            later = model.add(start[c] >= end[p] + self._steps(float(way)))
-                            later.only_enforce_if([sends, takes])
         return end_of_all

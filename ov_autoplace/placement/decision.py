@@ -109,7 +109,7 @@ class Candidate:
 
     @property
     def samples(self) -> FloatArray:
-        """What counted last of one inference at a time, in seconds, ``float64[n]``; under a quota whole periods."""
+        """What counted last of one inference at a time, in seconds, ``float64[n]``; periods under a quota."""
         return self.times.get(Load.SUSTAINED, self.on(Load.STEADY))
 
     @property

@@ -100,18 +100,6 @@ def test_bench_has_a_row_for_every_way_of_running(cli: Command, small_ir: Path) 
     assert rows["AUTO"]["predicted_ms"] is None
 
 
-def test_bench_runs_an_annotated_model_as_it_is_annotated(cli: Command, small_ir: Path) -> None:
-    pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
-    annotated = cli("annotate", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()[
-        "annotated_model"
-    ]
-
-    report = cli("bench", annotated, *DEVICES, "--seconds", "0.2", "--json").json()
-
-    assert {row["name"]: row["subgraphs"] for row in report["rows"]}["AUTOPLACE"] == 2
-    assert "annotation" in report["decision"]
-
-
 def test_explain_adds_up(cli: Command, small_ir: Path) -> None:
     pins = ("--pin", "first=XCPU", "--pin", "second=CPU")
     report = cli("explain", small_ir, *DEVICES, *pins, "--mode", "zero-shot", "--json").json()

@@ -49,9 +49,11 @@ def test_a_benchmark_leaves_a_report_and_a_trace_of_the_measured_run(
     page, trace = tmp_path / "page.html", tmp_path / "run.json"
     seconds = ("--seconds", "0.2", "--mode", "zero-shot")
 
-    outcome = cli("bench", annotated, *DEVICES, *seconds, "--report", page, "--trace", trace)
+    files = ("--report", page, "--trace", trace)
+    report = cli("bench", annotated, *DEVICES, *seconds, *files, "--json").json()
 
-    assert outcome.code == 0, outcome.err
+    assert {row["name"]: row["subgraphs"] for row in report["rows"]}["AUTOPLACE"] == 2
+    assert report["reason"] == "given"
     assert "CPU, measured" in page.read_text(encoding="utf-8")
     events = json.loads(trace.read_text())["traceEvents"]
     measured = [e for e in events if e["pid"] == 2 and e["ph"] == "X" and e["cat"] == "subgraph"]

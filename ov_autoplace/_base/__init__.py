@@ -1,1 +1,1 @@
-"""What knows nothing of models: arrays, files, JSON, locks, statistics, text. Imports no other room."""
+"""What knows nothing of models: arrays, files, JSON, locks, statistics, text. Imports nothing else of it."""

@@ -138,7 +138,7 @@ def _weight_bytes(table: CostTable, assignment: IntArray) -> list[float]:
 def _memory(request: Request, table: CostTable, options: PlacerOptions) -> FloatArray:
     """What devices, or the target profile, say that they have, and what the user allows."""
     from ov_autoplace.cost.target_json import load_target
-    from ov_autoplace.measure.room import memory_capacity
+    from ov_autoplace.measure.feasibility import memory_capacity
 
     target = None if options.target is None else load_target(options.target)
     return memory_capacity(request.core, table.devices, options.memory_limits, target)

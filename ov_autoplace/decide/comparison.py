@@ -22,9 +22,9 @@ from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties, is_emulated
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.feasibility import feasibility_of
 from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.loads import run_in_turns
-from ov_autoplace.measure.room import room_of
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import turn_seconds
 from ov_autoplace.placement.decision import Candidate, Decision, Load
@@ -172,7 +172,9 @@ def comparison(machine: Machine, model: ov.Model, placement: Placement) -> Itera
         shapes=options.shapes,
         seed=options.seed,
         isolation=options.isolation,
-        room=room_of(machine.core, fitted.model, machine.devices, options.shapes, limits, target),
+        feasibility=feasibility_of(
+            machine.core, fitted.model, machine.devices, options.shapes, limits, target
+        ),
     ) as session:
         yield Comparison(machine, placement, session, placement.plan.one_model)
 

@@ -17,9 +17,9 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.pools import (
     able_devices,
     copies,
+    copies_that_fit,
     hinted,
     other_bases,
-    room_for_copies,
     without_hint,
 )
 from ov_autoplace.decide.race import PAUSED_SECONDS, must_win_after_pauses
@@ -194,8 +194,8 @@ def _rate_holds(bench: Workbench, machine: Machine, prepared: PreparedModel, pla
     pool = Candidate("its pool", plan) if plan.members else base
     field = list(dict.fromkeys([*hints, base, pool]))
     if base is pool and base in hints:
-        room = room_for_copies(bench.session, devices)
-        field += [*other_bases(machine, devices, prepared), *copies(machine, devices, prepared, room)]
+        fitting = copies_that_fit(bench.session, devices)
+        field += [*other_bases(machine, devices, prepared), *copies(machine, devices, prepared, fitting)]
     if field == [base]:
         return True  # there is nothing to compare with
     enter_pools(bench, field)

@@ -123,4 +123,6 @@ class CostSource:
 
     def counted(self, known: Measured, transfers: TransferFit) -> Profile:
         """The cost table from the counted nodes alone; nothing more is run."""
-        return counted_profile(known.session.room, known.counted, self._machine.options.pins, transfers)
+        return counted_profile(
+            known.session.feasibility, known.counted, self._machine.options.pins, transfers
+        )

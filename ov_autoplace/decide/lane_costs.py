@@ -10,8 +10,8 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.divisions import Division
 from ov_autoplace.measure.counting import CountedDevices
+from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import counted_profile
-from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.lane import Form, Lane
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import LanePlan
@@ -47,18 +47,19 @@ class LaneCosts:
 
 
 def executor_table(
-    room: Room, counted: CountedDevices, pins: Mapping[str, str], transfers: TransferFit
+    feasibility: Feasibility, counted: CountedDevices, pins: Mapping[str, str], transfers: TransferFit
 ) -> CostTable:
     """Costs of single ops, and of the executor, whose submodels start like any inference.
 
     Args:
-        room: What of the model each device can run and hold.
+        feasibility: What of the model each device can run and hold.
         counted: Seconds of every op on every device.
         pins: Groups by pins of ops.
         transfers: What crossings cost.
     """
     return replace(
-        counted_profile(room, counted, pins, transfers, separable=True).table, mix_seconds=EXECUTOR_SECONDS
+        counted_profile(feasibility, counted, pins, transfers, separable=True).table,
+        mix_seconds=EXECUTOR_SECONDS,
     )
 
 

@@ -214,7 +214,7 @@ class Placer:
         Raises:
             ProfilingError: None of them compiles it.
         """
-        able = [device for device in session.devices if session.room.supports_all(device)]
+        able = [device for device in session.devices if session.feasibility.supports_all(device)]
         compiled = [device for device in able if not session.compilation_failure(device)]
         if not compiled:
             raise cause

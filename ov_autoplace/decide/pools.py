@@ -29,10 +29,10 @@ from ov_autoplace.placement.plan import HINT, Member, PoolPlan, SplitPlan, Whole
 __all__ = [
     "able_devices",
     "copies",
+    "copies_that_fit",
     "hinted",
     "mixed",
     "other_bases",
-    "room_for_copies",
     "without_hint",
 ]
 
@@ -49,8 +49,12 @@ def without_hint(machine: Machine) -> Machine:
 def able_devices(machine: Machine, session: ProfilingSession) -> list[str]:
     """The devices that may run and hold the whole model, pins included."""
     pinned = set(machine.options.pins.values())
-    room = session.room
-    return [d for d in session.devices if room.supports_all(d) and room.holds_all(d) and pinned <= {d}]
+    feasibility = session.feasibility
+    return [
+        d
+        for d in session.devices
+        if feasibility.supports_all(d) and feasibility.holds_all(d) and pinned <= {d}
+    ]
 
 
 def hinted(devices: Sequence[str], prepared: PreparedModel) -> list[Candidate]:
@@ -88,7 +92,7 @@ def other_bases(machine: Machine, devices: Sequence[str], prepared: PreparedMode
 
 
 def copies(
-    machine: Machine, devices: Sequence[str], prepared: PreparedModel, room: Mapping[str, float]
+    machine: Machine, devices: Sequence[str], prepared: PreparedModel, fitting: Mapping[str, float]
 ) -> list[Candidate]:
     """N models of a part of a CPU's threads each, which together have all of them.
 
@@ -96,7 +100,7 @@ def copies(
         machine: Without the hint.
         devices: Those that can run and hold the whole model.
         prepared: The model.
-        room: How many models each device has memory for, one more than what else is compiled.
+        fitting: How many models each device has memory for, one more than what else is compiled.
     """
     found = []
     cores = Cores.of_this_process().usable
@@ -108,17 +112,17 @@ def copies(
         widths += [width for width in machine.widths(device) if width.threads > 1 and not width.cores]
         for width in widths:
             count = min(cores // width.threads, _MOST_COPIES)
-            if 2 <= count <= room[device]:
+            if 2 <= count <= fitting[device]:
                 member = WholePlan(device, width)
                 name = f"{count} x {member.name}"
                 found.append(Candidate(name, PoolPlan(name, member, (member,) * count, count)))
     return found
 
 
-def room_for_copies(session: ProfilingSession, devices: Sequence[str]) -> dict[str, float]:
+def copies_that_fit(session: ProfilingSession, devices: Sequence[str]) -> dict[str, float]:
     """How many copies of the model each device has memory for, beside one model more."""
-    weights = max(float(session.room.graph.weight_bytes.sum()), 1.0)
-    return {d: float(session.room.memory[session.devices.index(d)]) / weights - 1 for d in devices}
+    weights = max(float(session.feasibility.graph.weight_bytes.sum()), 1.0)
+    return {d: float(session.feasibility.memory[session.devices.index(d)]) / weights - 1 for d in devices}
 
 
 def mixed(

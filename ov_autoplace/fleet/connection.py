@@ -48,7 +48,7 @@ class Node:
 
 
 def require_ray() -> Any:
-    """The package, which is imported nowhere but in this room, and not before it is needed.
+    """The package, which is imported nowhere but in this package, and not before it is needed.
 
     Raises:
         OptionError: It is not installed.

@@ -134,7 +134,7 @@ def count_devices(
 ) -> CountedDevices | None:
     """Compile the model for each device of a session and count what its nodes take there.
 
-    A device that cannot hold the whole model (``session.room``) gets it piece by piece, the rest being
+    A device that cannot hold the whole model (``session.feasibility``) gets it piece by piece, the rest being
     elsewhere; what no piece could measure is taken to be as much slower than elsewhere as the rest.
 
     Args:
@@ -148,23 +148,25 @@ def count_devices(
     Raises:
         ProfilingError: A device fails on the model; its ``device`` says which.
     """
-    room = session.room
-    graph, supported = room.graph, room.supported
+    feasibility = session.feasibility
+    graph, supported = feasibility.graph, feasibility.supported
     columns, measured, samples, compile_seconds, disturbance = [], [], {}, 0.0, 1.0
     for d, device in enumerate(session.devices):
         if d and is_firm and budget is not None and budget.left <= 0:
             return None
-        pieces = _count_pieces(session, graph, room.covering(d), d, budget)
+        pieces = _count_pieces(session, graph, feasibility.covering(d), d, budget)
         columns.append(_column(graph, pieces))
         measured.append(np.logical_or.reduce([piece.here for piece in pieces]))
-        if supported[:, d].all() and room.holds_all(device):
+        if supported[:, d].all() and feasibility.holds_all(device):
             samples[device] = frozen_array(pieces[0].count.latencies, np.float64)
         compile_seconds += sum(piece.compile_seconds for piece in pieces)
         disturbance = max(disturbance, *(piece.count.disturbance for piece in pieces))
     if Cores.of_this_process().quota is not None:
         disturbance = 1.0  # what makes inferences long is the quota
     completed = _completed(columns, np.stack(measured, axis=1), supported)
-    return CountedDevices(completed, samples, compile_seconds, disturbance, room.capacity, session.emulation)
+    return CountedDevices(
+        completed, samples, compile_seconds, disturbance, feasibility.capacity, session.emulation
+    )
 
 
 def count_width(
@@ -186,7 +188,7 @@ def count_width(
     Raises:
         ProfilingError: The model cannot be timed so.
     """
-    graph, d = session.room.graph, session.devices.index(device)
+    graph, d = session.feasibility.graph, session.devices.index(device)
     everything = np.ones(len(graph), dtype=np.bool_)
     piece = _count_piece(
         partial(WholePlan(device, width).compile, session.counting),

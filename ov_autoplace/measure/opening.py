@@ -10,7 +10,7 @@ import openvino as ov
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.measure.room import Room, memory_capacity
+from ov_autoplace.measure.feasibility import Feasibility, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 
 __all__ = ["open_session"]
@@ -42,7 +42,14 @@ def open_session(
     own = device_properties(core, devices, properties)
     supported = prepared.supported(core, devices, own)
     memory = memory_capacity(core, devices, memory_limits or {}, target)
-    room = Room(tuple(devices), prepared.graph, supported, memory)
+    feasibility = Feasibility(tuple(devices), prepared.graph, supported, memory)
     return ProfilingSession(
-        core, prepared.model, devices, own, prepared.shapes, seed, isolation=isolation, room=room
+        core,
+        prepared.model,
+        devices,
+        own,
+        prepared.shapes,
+        seed,
+        isolation=isolation,
+        feasibility=feasibility,
     )

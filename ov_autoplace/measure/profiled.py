@@ -24,8 +24,8 @@ from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import Column, CountedDevices, count_devices
 from ov_autoplace.measure.crossings import PROBES, probe_assignments, with_crossing_costs
+from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.opening import open_session
-from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
@@ -128,7 +128,7 @@ def profile_session(
     Raises:
         ProfilingError: A device fails on the model.
     """
-    devices, graph, supported = session.devices, session.room.graph, session.room.supported
+    devices, graph, supported = session.devices, session.feasibility.graph, session.feasibility.supported
     if transfers is None:
         transfers = measure_transfers(session.profiler, devices)
     transfers = transfers.for_devices(devices)
@@ -169,7 +169,7 @@ def profile_session(
 
 
 def counted_profile(
-    room: Room,
+    feasibility: Feasibility,
     counted: CountedDevices,
     pins: Mapping[str, str] | None,
     transfers: TransferFit,
@@ -179,17 +179,17 @@ def counted_profile(
     """The profile as far as it follows from the counted nodes, without another compilation or inference.
 
     Args:
-        room: The model's ops, and the devices that support them.
+        feasibility: The model's ops, and the devices that support them.
         counted: What :func:`~ov_autoplace.measure.counting.count_devices` gave for these devices.
         pins: Device by pattern of op names.
         transfers: Costs of launches and transfers.
         separable: Every op that runs is a group, for lanes of one device, on which all ops take equally long.
     """
     if separable:
-        coarse = coarsen(room.graph, fused=_fused(counted), pins=pins, light_ops=False)
+        coarse = coarsen(feasibility.graph, fused=_fused(counted), pins=pins, light_ops=False)
     else:
-        coarse = _groups(room.graph, room.supported, counted, pins, transfers)
-    table = _table(coarse, room.devices, room.supported, counted, counted.samples, transfers)
+        coarse = _groups(feasibility.graph, feasibility.supported, counted, pins, transfers)
+    table = _table(coarse, feasibility.devices, feasibility.supported, counted, counted.samples, transfers)
     return Profile(table, coarse, counted.samples)
 
 

@@ -27,6 +27,7 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
+from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.measure.model_file import (
     cannot_save,
@@ -35,7 +36,6 @@ from ov_autoplace.measure.model_file import (
     reported_failure,
     save_ir,
 )
-from ov_autoplace.measure.room import Room
 from ov_autoplace.placement.decision import Candidate, Load
 from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.partition import completed
@@ -72,8 +72,8 @@ class ProfilingSession:
         shapes: Shape by input name.
         seed: Of the input data.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
-        room: What the devices support and can hold of the model; the whole model is never compiled for one
-            that cannot hold it. ``None`` = every device supports and holds everything.
+        feasibility: What the devices support and can hold of the model; the whole model is never compiled for
+            one that cannot hold it. ``None`` = every device supports and holds everything.
 
     Attributes:
         makes: What each device is, which is the same for aliases of one.
@@ -95,7 +95,7 @@ class ProfilingSession:
         seed: int = 0,
         *,
         isolation: bool = True,
-        room: Room | None = None,
+        feasibility: Feasibility | None = None,
     ) -> None:
         from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
@@ -112,7 +112,7 @@ class ProfilingSession:
         self.properties = properties or {}
         self._extensions = extensions_of(core)
         self.seed = seed
-        self._room = room
+        self._feasibility = feasibility
         self.outputs: OutputCheck | None = None
         self._input_high = input_ranges(self.model)
         self._compiled: dict[str, Executable] = {}
@@ -137,13 +137,13 @@ class ProfilingSession:
         return self._prepared.model
 
     @cached_property
-    def room(self) -> Room:
+    def feasibility(self) -> Feasibility:
         """The ops of the model, and what the devices support and can hold of them."""
-        if self._room is not None:
-            return self._room
+        if self._feasibility is not None:
+            return self._feasibility
         graph = self._prepared.graph
         supported = np.ones((len(graph), len(self.devices)), dtype=np.bool_)
-        return Room(self.devices, graph, supported, np.full(len(self.devices), np.inf))
+        return Feasibility(self.devices, graph, supported, np.full(len(self.devices), np.inf))
 
     def __enter__(self) -> ProfilingSession:
         return self
@@ -292,7 +292,7 @@ class ProfilingSession:
         Raises:
             ProfilingError: The model cannot be timed on that device, or is too large for it.
         """
-        if self._room is not None and (reason := self._room.refusal(device)):
+        if self._feasibility is not None and (reason := self._feasibility.refusal(device)):
             raise ProfilingError(reason)
         if device in self._compiled and not count_nodes:
             return self._compiled[device]
@@ -337,7 +337,7 @@ class ProfilingSession:
         """
         if plan.is_default:
             return self.compile_device(plan.device, count_nodes=count_nodes)
-        if self._room is not None and (reason := self._room.refusal(plan.device)):
+        if self._feasibility is not None and (reason := self._feasibility.refusal(plan.device)):
             raise ProfilingError(reason)
         return self._compile(plan.device, None, count_nodes, plan.all_properties)
 

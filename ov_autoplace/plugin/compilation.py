@@ -211,11 +211,11 @@ def _able_device(machine: Machine, model: ov.Model, device_of: Mapping[str, str]
 
 def _holders(machine: Machine, model: ov.Model, devices: Sequence[str]) -> list[str]:
     """Those of ``devices`` that can hold the whole model, in the same order."""
-    from ov_autoplace.measure.room import room_of
+    from ov_autoplace.measure.feasibility import feasibility_of
 
     options = machine.options
-    room = room_of(machine.core, model, devices, options.shapes, options.memory_limits)
-    return [device for device in devices if room.holds_all(device)]
+    feasibility = feasibility_of(machine.core, model, devices, options.shapes, options.memory_limits)
+    return [device for device in devices if feasibility.holds_all(device)]
 
 
 def _thread_properties(machine: Machine, model: ov.Model, plan: WholePlan) -> dict[str, str]:

@@ -95,7 +95,7 @@ def test_a_profile_adds_up_to_the_latency_of_each_device(core, session) -> None:
 
 
 def test_fused_groups_are_never_cut_by_a_profile(core, session, counted) -> None:
-    graph = session.room.graph
+    graph = session.feasibility.graph
     coarse = profile_session(session, transfers=TRANSFERS).coarse
     for group in attribute(graph, counted[1], np.zeros(len(counted[1]))).fused:
         assert len({int(coarse.group_of[graph.index[name]]) for name in group}) == 1, group

@@ -18,8 +18,8 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.attribution import Attribution
 from ov_autoplace.measure.counting import Column, count_devices
+from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
-from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
 from ov_autoplace.placement.simulator import simulate
@@ -125,9 +125,9 @@ def test_ops_that_a_device_does_not_support_are_infinite_there(unequal_pair: ov.
     graph = extract(model)
     supported = np.ones((len(graph), 2), bool)
     supported[:, 0] = [op_type != "GroupConvolution" for op_type in graph.op_types]
-    room = Room(PAIR, graph, supported, np.full(2, np.inf))
+    room = Feasibility(PAIR, graph, supported, np.full(2, np.inf))
     properties = device_properties(unequal_pair, PAIR)
-    with ProfilingSession(unequal_pair, model, PAIR, properties, room=room) as session:
+    with ProfilingSession(unequal_pair, model, PAIR, properties, feasibility=room) as session:
         answer = profile_session(session, transfers=TRANSFERS)
     table = answer.table
     assert set(answer.samples) == {"CPU"}

@@ -137,7 +137,7 @@ def _obstacle(context: Context) -> str | None:
     if len(machine.devices) == 1 and not lanes_for(machine, machine.devices[0], model):
         return f"{machine.devices[0]} cannot be divided into lanes"
     # The op that runs a schedule keeps the weights of all submodels, and the CPU compiles it.
-    return reason_not_schedulable(model) or context.known.session.room.refusal("CPU") or None
+    return reason_not_schedulable(model) or context.known.session.feasibility.refusal("CPU") or None
 
 
 class _Search:
@@ -331,8 +331,8 @@ class _Search:
         transfers = TransferFit(
             costs.devices, costs.transfer_latency, costs.transfer_seconds_per_byte, costs.launch_seconds
         )
-        room, pins = self._known.session.room, self._machine.options.pins
-        return executor_table(room, counted, pins, transfers)
+        feasibility, pins = self._known.session.feasibility, self._machine.options.pins
+        return executor_table(feasibility, counted, pins, transfers)
 
 
 def _devices_of(plan: LanePlan, table: CostTable) -> IntArray:

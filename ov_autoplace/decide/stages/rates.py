@@ -25,7 +25,7 @@ from ov_autoplace._base.statistics import CONVINCING_ROUNDS
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.costs import Measured
-from ov_autoplace.decide.pools import able_devices, copies, hinted, mixed, other_bases, room_for_copies
+from ov_autoplace.decide.pools import able_devices, copies, copies_that_fit, hinted, mixed, other_bases
 from ov_autoplace.decide.rate_rule import (
     RATE_LOADS,
     Pair,
@@ -102,9 +102,9 @@ class Rates(Stage):
         if len(machine.devices) > 1:
             self._enter(context, self._profiled(context))
         if devices:
-            room = room_for_copies(session, devices)
+            fitting = copies_that_fit(session, devices)
             self._enter(context, other_bases(machine, devices, prepared))
-            self._enter(context, copies(machine, devices, prepared, room))
+            self._enter(context, copies(machine, devices, prepared, fitting))
         return self._field
 
     def decide(self, context: Context, candidates: Sequence[Candidate]) -> Verdict:

@@ -67,7 +67,7 @@ class Singles(Stage):
         if not self._is_counted:
             context.is_final = True
             with context.phase("solve"):
-                table = context.costs.estimate(context.prepared, context.session.room.supported)
+                table = context.costs.estimate(context.prepared, context.session.feasibility.supported)
                 context.problem = context.machine.problem(table)
                 proposals = propose(context.problem, context.affordable_source())
                 return out_of_time(proposals, context.budget.seconds)

@@ -106,7 +106,7 @@ def divided_model(
         default_seconds = float(np.median(counted.samples[division.device]))
         counted = count_width(session, counted, division.device, division.lanes.width, budget)
         transfers = CostSource(machine, budget).assumed_transfers()
-        whole = executor_table(session.room, counted, machine.options.pins, transfers)
+        whole = executor_table(session.feasibility, counted, machine.options.pins, transfers)
         costs = lane_costs(whole, counted, division)
         if known is not None:
             costs = replace(costs, table=known)

@@ -105,7 +105,7 @@ def _try_devices(
     failed: dict[str, ProfilingError] = {}
     longest, once = 0.0, 0.0
     for device in session.devices:
-        if not (session.room.supports_all(device) and session.room.holds_all(device)):
+        if not (session.feasibility.supports_all(device) and session.feasibility.holds_all(device)):
             continue
         budget.check()
         if not budget.allows(longest + once):
@@ -153,4 +153,4 @@ def _cost_table(
             if budget.allows(needed):
                 return profile_session(session, machine.options.pins, transfers, probe=probes > 0).table
     _log.warning("the budget is too short to profile the model: its costs are estimated instead")
-    return costs.estimate(prepared, session.room.supported)
+    return costs.estimate(prepared, session.feasibility.supported)

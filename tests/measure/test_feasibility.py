@@ -27,8 +27,8 @@ from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.counting import CountedDevices, count_devices
+from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import counted_profile, profile
-from ov_autoplace.measure.room import Room
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.plan import SplitPlan
 from ov_autoplace.placement.simulator import simulate
@@ -73,14 +73,14 @@ def steady(inject: Inject) -> None:
     inject("run:*:steady")
 
 
-def room(memory: tuple[float, float], supported: np.ndarray | None = None) -> Room:
+def feasible(memory: tuple[float, float], supported: np.ndarray | None = None) -> Feasibility:
     graph = extract(layers())
     everything = np.ones((len(graph), 2), bool)
-    return Room(PAIR, graph, everything if supported is None else supported, np.array(memory))
+    return Feasibility(PAIR, graph, everything if supported is None else supported, np.array(memory))
 
 
-def weights_on(room: Room, assignment: np.ndarray, d: int) -> float:
-    graph = room.graph
+def weights_on(feasibility: Feasibility, assignment: np.ndarray, d: int) -> float:
+    graph = feasibility.graph
     return sum(
         float(np.prod(graph.output_shapes[i])) * 4
         for i in np.flatnonzero(assignment == d)
@@ -90,7 +90,7 @@ def weights_on(room: Room, assignment: np.ndarray, d: int) -> float:
 
 @pytest.mark.parametrize("layers_held", [1.5, 2.5, 7.5])
 def test_pieces_cover_the_model_and_fit(layers_held: float) -> None:
-    limited = room((layers_held * LAYER, np.inf))
+    limited = feasible((layers_held * LAYER, np.inf))
     assert (limited.holds_all("XCPU"), limited.holds_all("CPU")) == (False, True)
     pieces = limited.covering(0)
     assert len(pieces) == -(-LAYERS // int(layers_held))
@@ -103,7 +103,7 @@ def test_pieces_cover_the_model_and_fit(layers_held: float) -> None:
 
 def test_two_devices_that_are_both_too_small_share_every_placement() -> None:
     limits = (5.5 * LAYER, 4.5 * LAYER)
-    limited = room(limits)
+    limited = feasible(limits)
     for d in range(2):
         pieces = limited.covering(d)
         assert np.logical_or.reduce([piece == d for piece in pieces]).all()
@@ -121,7 +121,7 @@ def test_results_that_a_device_cannot_hold_are_never_on_it() -> None:
         weights = opset.constant(np.ones(shape, np.float32), name=f"weights{i}")
         node = opset.matmul(node, weights, False, False, name=f"matmul{i}")
     graph = extract(ov.Model([opset.result(node, name="y")], [x], "narrowing"))
-    limited = Room(PAIR, graph, np.ones((len(graph), 2), bool), np.array([width * 4 / 2, np.inf]))
+    limited = Feasibility(PAIR, graph, np.ones((len(graph), 2), bool), np.array([width * 4 / 2, np.inf]))
     pieces = limited.covering(0)
     here = {graph.names[i] for piece in pieces for i in np.flatnonzero(piece == 0)}
     assert {"matmul1", "matmul2"} <= here
@@ -129,25 +129,25 @@ def test_results_that_a_device_cannot_hold_are_never_on_it() -> None:
 
 
 def test_what_no_piece_can_hold_is_in_none() -> None:
-    assert room((0.5 * LAYER, np.inf)).covering(0) == []
-    assert room((3.5 * LAYER, 3.5 * LAYER)).covering(0) == [], "the rest fits nowhere"
+    assert feasible((0.5 * LAYER, np.inf)).covering(0) == []
+    assert feasible((3.5 * LAYER, 3.5 * LAYER)).covering(0) == [], "the rest fits nowhere"
 
 
 def test_a_device_with_room_for_everything_gets_what_it_supports_at_once() -> None:
     graph = extract(layers())
     supported = np.ones((len(graph), 2), bool)
     supported[graph.index["matmul3"], 0] = False
-    unlimited = room((np.inf, np.inf), supported)
+    unlimited = feasible((np.inf, np.inf), supported)
     (piece,) = unlimited.covering(0)
     assert (piece == 0).sum() == len(graph) - 1
     assert piece[graph.index["matmul3"]] == 1
     assert unlimited.refusal("HETERO:XCPU,CPU") == ""
 
 
-def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Room, CountedDevices]:
+def counted(core: ov.Core, memory: tuple[float, float]) -> tuple[Feasibility, CountedDevices]:
     model = layers()
-    limited = room(memory)
-    with ProfilingSession(core, model, PAIR, device_properties(core, PAIR), room=limited) as session:
+    limited = feasible(memory)
+    with ProfilingSession(core, model, PAIR, device_properties(core, PAIR), feasibility=limited) as session:
         found = count_devices(session)
     assert found is not None
     return limited, found
@@ -305,8 +305,8 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     machine = Machine(unequal_pair, PAIR, options)
     assert confirmation.confirm(machine, layers(), plan).holds in (True, False, None)
     assert {entry["device"] for entry in compilations()} == {"HETERO:XCPU,CPU", "CPU"}
-    limited = room((5.5 * LAYER, np.inf))
-    with ProfilingSession(unequal_pair, layers(), PAIR, room=limited) as session:
+    limited = feasible((5.5 * LAYER, np.inf))
+    with ProfilingSession(unequal_pair, layers(), PAIR, feasibility=limited) as session:
         placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
         compared = Comparison(Machine(unequal_pair, PAIR), placement, session, plan)
         found = {c.name: c for c in compared.run(0.1, lambda *_: None)}

@@ -1,4 +1,4 @@
-"""What devices have room for of one model, and how one that cannot hold all of it is profiled: in pieces.
+"""What devices can run and hold of one model, and how one that cannot hold all of it is profiled: in pieces.
 
 A model that is larger than an accelerator must never be compiled for it as a whole, not even to be measured.
 Such a device gets one piece of the model at a time, through HETERO, as large as it can hold, while the rest
@@ -26,7 +26,7 @@ from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.placement.simulator import simulator_of
 
-__all__ = ["Room", "memory_capacity", "room_of"]
+__all__ = ["Feasibility", "feasibility_of", "memory_capacity"]
 
 # More compilations than this are not worth it: what lies between the pieces is then estimated.
 _MOST_PIECES = 16
@@ -50,14 +50,14 @@ def memory_capacity(
     return frozen_array(allowed, np.float64)
 
 
-def room_of(
+def feasibility_of(
     core: ov.Core,
     model: ov.Model,
     devices: Sequence[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     limits: Mapping[str, float] | None = None,
     target: Target | None = None,
-) -> Room:
+) -> Feasibility:
     """What devices that are taken to support everything can hold of a model.
 
     Args:
@@ -70,11 +70,11 @@ def room_of(
     """
     graph = extract(model, shapes)
     supported = np.ones((len(graph), len(devices)), dtype=np.bool_)
-    return Room(tuple(devices), graph, supported, memory_capacity(core, devices, limits or {}, target))
+    return Feasibility(tuple(devices), graph, supported, memory_capacity(core, devices, limits or {}, target))
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class Feasibility:
     """What D devices can hold of a model of N ops.
 
     Attributes:

@@ -14,7 +14,7 @@ from sections.quota import OURS, PLAIN, compare, result_of
 def outcome(median: float, plain: tuple[float, float], ours: tuple[float, float]) -> dict[str, object]:
     """Rates and 99th percentiles of plain CPU and of ours."""
     return {
-        "threads": 1,
+        "plan": "CPU (1 thread)",
         "decision_seconds": 2.0,
         "rates": {PLAIN: [plain[0]] * 3, OURS: [ours[0]] * 3},
         "median": {PLAIN: median, OURS: median},
@@ -51,7 +51,7 @@ def test_bars_say_who_missed_them():
 
 
 def test_a_network_runs_in_a_group() -> None:
-    arguments = {"name": "small/lstm_lm", "cores": 1.0, "seed": 0, "turn_seconds": 0.02}
+    arguments = {"name": "small/lstm_lm", "cores": 1.0, "seed": 0, "times": 1}
     try:
         with control_group(f"ov-autoplace-test-{os.getpid()}") as group:
             group.limit(1.0)

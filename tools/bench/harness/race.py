@@ -24,7 +24,7 @@ from harness.environment import PAIRS, core_of
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.isolation.interface import Pool
-from ov_autoplace.measure.loads import run_in_turns
+from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.placement.decision import Load
 from ov_autoplace.placement.plan import Plan, PoolPlan
@@ -220,6 +220,19 @@ def _in_turns(
     return {
         who: np.array([np.concatenate(parts[entrant]) for entrant in running if entrant[0] == who])
         for who in dict(running)
+    }
+
+
+def sustained(session: ProfilingSession, plans: Mapping[str, Plan], times: int) -> dict[str, Timing]:
+    """Compile everybody once, and run all in turns over whole periods of this process's quota, repeatedly."""
+    compiled = [plan.compile(session) for plan in plans.values()]
+    races = [run_in_turns(session, compiled, Load.SUSTAINED, _LONGEST).timings for _ in range(times)]
+    return {
+        who: Timing(
+            np.concatenate([timing.samples for timing in timings]),
+            latencies=tuple(turn for timing in timings for turn in timing.latencies),
+        )
+        for who, *timings in zip(plans, *races, strict=True)
     }
 
 

@@ -1,8 +1,8 @@
 """``AUTOPLACE:CPU`` beside plain ``CPU`` under quotas of processor time, in a control group of its own.
 
-Each network is compiled as a user's would be, in a process of its own that is in the group. Both compiled
-models then run in turns of a second, each after a period of the quota that does not count. What is compared
-is what a server shows: requests a second, and the 99th percentile of the latencies of all turns.
+Each network is placed in a process of its own that is in the group. Both then run in turns over whole periods
+of the quota, each after a period that does not count, as decisions under a quota compare. What is compared is
+what a server shows: requests a second, and the 99th percentile of the latencies of all turns.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import openvino as ov
 
-import ov_autoplace  # noqa: F401 (the device AUTOPLACE)
+import ov_autoplace
 import zoo
 from control_groups import ControlGroup, NoGroupError, control_group
+from harness.environment import PAIRS, core_of
 from harness.process import Pieces
+from harness.race import session_of, sustained
 from harness.result import Case, Result, Table, bar
-from ov_autoplace.graph.shapes import with_static_shapes
+from ov_autoplace.graph.passes import NAMED, formed, static_shapes
+from ov_autoplace.placement.plan import WholePlan
 
 PLAIN, OURS = "CPU", "AUTOPLACE:CPU"
 _TIMEOUT, _WHOLE = 90.0, 700.0
-_PERIOD, _TURN, _TURNS = 0.1, 1.0, 3
-_TAIL = 99
+_PERIOD, _TIMES = 0.1, 5
 # 0.05 to 50 ms on two cores.
 _NETWORKS = (
     "small/mobilenet_v2",
@@ -76,64 +77,37 @@ def run(
 
 
 def compare(
-    name: str, cores: float, folder: str, is_v2: bool, seed: int, turn_seconds: float = _TURN
+    name: str, cores: float, folder: str, is_v2: bool, seed: int, times: int = _TIMES
 ) -> dict[str, Any]:
-    """Compile one network both ways in a control group, and run both in turns.
+    """Place one network in a control group, and run it both ways in turns.
 
     Args:
         name: Of the network, after its size.
         cores: The group's quota, which names the piece.
         folder: Of the group.
         is_v2: Its version.
-        seed: Of inputs.
-        turn_seconds: Length of a turn.
+        seed: Of placing.
+        times: How often all turns are run.
 
     Returns:
-        ``threads`` of ours, ``decision_seconds``; by contestant ``rates`` in requests a second of each turn,
+        ``plan`` of ours, ``decision_seconds``; by contestant ``rates`` in requests a second of each turn,
         ``median`` and ``tail`` of all latencies in seconds.
     """
     ControlGroup(Path(folder), is_v2).enter()
     size, _, network = name.partition("/")
-    model = with_static_shapes(zoo.build(network, "full" if size == "full" else "small"))
-    core, compiled, seconds = ov.Core(), {}, {}
-    for who in (PLAIN, OURS):
-        start = time.perf_counter()
-        compiled[who] = core.compile_model(model, who)
-        seconds[who] = time.perf_counter() - start
-    requests = {who: one.create_infer_request() for who, one in compiled.items()}
-    random = np.random.default_rng(seed)
-    for value in model.inputs:
-        data = random.integers(0, 2, list(value.shape)).astype(value.element_type.to_dtype())
-        for request in requests.values():
-            request.set_tensor(value.any_name, ov.Tensor(data))
-    rates: dict[str, list[float]] = {who: [] for who in requests}
-    latencies: dict[str, list[float]] = {who: [] for who in requests}
-    for turn in range(_TURNS):
-        for who in (PLAIN, OURS)[:: 1 if turn % 2 == 0 else -1]:
-            _run_for(requests[who], _PERIOD)
-            rate, found = _run_for(requests[who], turn_seconds)
-            rates[who].append(rate)
-            latencies[who] += found
+    model = formed(zoo.build(network, "full" if size == "full" else "small"), (static_shapes(), *NAMED))
+    core, start = core_of("cpu"), time.perf_counter()
+    plan = ov_autoplace.place(model, PAIRS["cpu"], core=core, seed=seed).plan
+    seconds = time.perf_counter() - start
+    with session_of(core, model, PAIRS["cpu"], seed) as session:
+        timings = sustained(session, {PLAIN: WholePlan("CPU"), OURS: plan}, times)
     return {
-        "threads": int(compiled[OURS].get_property("INFERENCE_NUM_THREADS")) or 1,  # 0 = the calling one
-        "decision_seconds": seconds[OURS],
-        "rates": rates,
-        "median": {who: float(np.median(found)) for who, found in latencies.items()},
-        "tail": {who: float(np.percentile(found, _TAIL)) for who, found in latencies.items()},
+        "plan": plan.name,
+        "decision_seconds": seconds,
+        "rates": {who: (1 / timing.samples).tolist() for who, timing in timings.items()},
+        "median": {who: float(np.median(np.concatenate(t.latencies))) for who, t in timings.items()},
+        "tail": {who: timing.tail_seconds for who, timing in timings.items()},
     }
-
-
-def _run_for(request: ov.InferRequest, seconds: float) -> tuple[float, list[float]]:
-    """Requests a second, the part of the last one that is within the turn included, and all latencies."""
-    latencies: list[float] = []
-    start = last = time.perf_counter()
-    while last - start < seconds:
-        request.infer()
-        now = time.perf_counter()
-        latencies.append(now - last)
-        last = now
-    beyond = (last - start - seconds) / latencies[-1]
-    return (len(latencies) - beyond) / seconds, latencies
 
 
 def result_of(
@@ -155,9 +129,9 @@ def result_of(
             short += [f"{name} {before / after:.1f}"] if is_short else []
             spread = f"[{(ours / plain).min():.2f}, {(ours / plain).max():.2f}]"
             cells = (f"{rates[-1]:.2f} {spread}", f"{before:.3g}", f"{after:.3g}", f"{before / after:.2f}")
-            known = (outcome["threads"], f"{outcome['decision_seconds']:.1f}")
+            known = (outcome["plan"], f"{outcome['decision_seconds']:.1f}")
             rows.append((name, f"{cores:g}", f"{1e3 * median:.3g}", *cells, *known))
-            detail = f"99th percentile, {cores:g} cores, threads {outcome['threads']}"
+            detail = f"99th percentile, {cores:g} cores, {outcome['plan']}"
             cases.append(Case(name, PLAIN, after / before, detail))
         remarks.append(f"{cores:g} cores: 99th percentile worse than {PLAIN}'s: {', '.join(worse) or 'none'}")
         if cores == 1.0 and rates:
@@ -167,7 +141,7 @@ def result_of(
             remarks.append(bar(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / mean))
     columns = (
         "network", "cores", f"{PLAIN} median ms", "rate [of a turn]", f"{PLAIN} p99 ms", f"{OURS} p99 ms",
-        "better", "threads", "decision s",
+        "better", "plan", "decision s",
     )  # fmt: skip
     table = Table(f"{OURS} over {PLAIN} under quotas", columns, rows)
     data = {"seed": seed, "found": {f"{cores:g}": dict(networks) for cores, networks in found.items()}}

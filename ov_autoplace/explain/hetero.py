@@ -68,7 +68,7 @@ class HeteroExplanation(Explanation):
             if not len(groups):
                 continue
             for cut in arriving.get(subgraph, ()):
-                transfers.append(Transfer(cut, now, is_critical=True))
+                transfers.append(Transfer(cut, now))
                 now += cut.seconds
             d = int(self.assignment[groups[0]])
             ends = now + float(table.launch_seconds[d]) + np.cumsum(own[groups])

@@ -94,7 +94,7 @@ class LaneExplanation(Explanation):
         stages = with_path(found)
         return Timeline(
             stages=stages,
-            transfers=self._sent(stages, latency),
+            transfers=self._sent(stages),
             lanes=lane_uses(table.devices, stages, latency),
             group_start=start,
             group_seconds=seconds,
@@ -121,13 +121,8 @@ class LaneExplanation(Explanation):
             before[lane] = submodel
         return after
 
-    def _sent(self, stages: tuple[Stage, ...], latency: float) -> tuple[Transfer, ...]:
-        """Transfers leave when their submodel has ended; critical are those that the path waits for."""
-        by_number = {stage.subgraph: stage for stage in stages}
-        transfers = []
-        for cut in self.cuts():
-            sender, receiver = by_number[cut.source_subgraph], by_number[cut.target_subgraph]
-            is_last = receiver.start - (sender.end + cut.seconds) <= ROUNDING * latency
-            is_critical = receiver.is_critical and receiver.after == sender.subgraph and is_last
-            transfers.append(Transfer(cut, sender.end, is_critical))
+    def _sent(self, stages: tuple[Stage, ...]) -> tuple[Transfer, ...]:
+        """Transfers, which leave when their submodel has ended."""
+        end = {stage.subgraph: stage.end for stage in stages}
+        transfers = [Transfer(cut, end[cut.source_subgraph]) for cut in self.cuts()]
         return tuple(sorted(transfers, key=lambda transfer: (transfer.start, transfer.end)))

@@ -81,7 +81,6 @@ class Transfer:
 
     cut: Cut
     start: float
-    is_critical: bool = False
 
     @property
     def end(self) -> float:

@@ -1,17 +1,19 @@
-"""What OpenVINO's Python API promises of a device: compiled models, requests, queues, shapes, blobs.
+"""What OpenVINO's Python API promises, of every kind of answer: compiled models, requests, queues, shapes,
+state, blobs, caches.
 
 Every test runs on the plain CPU as well, which is what AUTOPLACE is compared with.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import openvino as ov
@@ -19,19 +21,46 @@ import pytest
 from openvino import opset13 as ops
 from openvino.preprocess import PrePostProcessor
 
+import lane_checks
+import ov_autoplace
+from ov_autoplace.decide.machine import Machine
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ModelError
+from ov_autoplace.placement.placement import Placement
+from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
+from ov_autoplace.plugin import compilation
+from places import CPU_PLUGIN
 
 ESTIMATED = {"AUTOPLACE_MODE": "ZERO_SHOT"}
-PINS = {"first": "XCPU", "second": "CPU"}
+THROUGHPUT = {"PERFORMANCE_HINT": "THROUGHPUT"}
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
-# A device name and what goes with it: OpenVINO's own, one device, a mix of two, many requests.
-DEVICES: dict[str, tuple[str, dict[str, Any]]] = {
-    "CPU": ("CPU", {}),
-    "one device": ("AUTOPLACE:CPU", ESTIMATED),
-    "mix": ("AUTOPLACE:XCPU,CPU", {**ESTIMATED, "AUTOPLACE_PINS": PINS}),
-    "rate": ("AUTOPLACE:XCPU,CPU", {**ESTIMATED, "PERFORMANCE_HINT": "THROUGHPUT"}),
-    "copies": ("AUTOPLACE:CPU", {"PERFORMANCE_HINT": "THROUGHPUT", "AUTOPLACE_TIME_BUDGET_MS": 300}),
+PAIR, ABLE = "AUTOPLACE:XCPU,CPU", "AUTOPLACE:CPU,XCPU"
+PINS = {"first": "XCPU", "second": "CPU"}
+ONE, CALLER = (WholePlan("CPU", Width(1, in_caller=own)) for own in (False, True))
+
+
+class Kind(NamedTuple):
+    """A device name, what goes with it, and the plan that a search is said to have found for a model."""
+
+    device: str
+    config: dict[str, Any]
+    plan: Callable[[ov.Model], Plan] | None = None
+
+
+KINDS = {
+    "CPU": Kind("CPU", {}),
+    "one device": Kind("AUTOPLACE:CPU", ESTIMATED),
+    "mix": Kind(PAIR, {**ESTIMATED, "AUTOPLACE_PINS": PINS}),
+    "rate": Kind(PAIR, {**ESTIMATED, **THROUGHPUT}),
+    "one thread": Kind(ABLE, {}, lambda _: ONE),
+    "the caller's thread": Kind(ABLE, {}, lambda _: CALLER),
+    "lanes": Kind(ABLE, {}, lambda model: lane_checks.plan_of_ops(model, 2, 3, 1)),
+    "copies": Kind(ABLE, THROUGHPUT, lambda _: PoolPlan("2 x CPU", CALLER, (CALLER, CALLER), 2)),
+    "mixture": Kind(
+        ABLE, THROUGHPUT, lambda _: PoolPlan("CPU + XCPU", ONE, (WholePlan("XCPU"), ONE), 3, (0, 1, 1))
+    ),
 }
+POOLS = ("copies", "mixture")
 Compile = Callable[..., ov.CompiledModel]
 
 
@@ -39,8 +68,8 @@ def model(batch: int = 2) -> ov.Model:
     """Two inputs, two outputs: a product with a row that is normalised, and its sum."""
     x = ops.parameter([batch, 8], np.float32, name="x")
     y = ops.parameter([8], np.float32, name="y")
-    first = ops.multiply(x, ops.softmax(y, 0), name="first")
-    second = ops.reduce_sum(first, ops.constant([1]), True, name="second")
+    first = ops.multiply(x, ops.softmax(y, 0, name="row"), name="first")
+    second = ops.reduce_sum(first, ops.constant(np.array([1]), name="axis"), True, name="second")
     results = [ops.result(first, name="product"), ops.result(second, name="sum")]
     for result, name in zip(results, ("product", "sum"), strict=True):
         result.output(0).set_names({name})
@@ -68,28 +97,48 @@ def check(results: Any, given: dict[str, np.ndarray]) -> None:
         np.testing.assert_allclose(results[i], wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def name(device: str) -> str:
-    return DEVICES[device][0]
+def device(kind: str) -> str:
+    return KINDS[kind].device
 
 
 @pytest.fixture
-def core(unequal_pair: ov.Core, device: str) -> ov.Core:
-    """Both devices; AUTOPLACE is not kept from choosing threads where it shall make copies."""
-    return ov.Core() if device == "copies" else unequal_pair
+def searched(kind: str, monkeypatch: pytest.MonkeyPatch, two_cores: None) -> list[str]:
+    """Names of the models for which a plan was looked for, which finds what the kind says at once."""
+    names: list[str] = []
+    plan = KINDS[kind].plan
+
+    def search(machine: Machine, model: ov.Model) -> Placement:
+        names.append(model.get_friendly_name())
+        if plan is None:
+            return compilation._search(machine, model)
+        return replace(Placement.on_device(model, "CPU"), plan=plan(model))
+
+    found = functools.partial(compilation.compile_placed, search=search)
+    monkeypatch.setattr(compilation, "compile_placed", found)
+    return names
 
 
 @pytest.fixture
-def compile_model(core: ov.Core, device: str) -> Compile:
-    name, config = DEVICES[device]
+def core(unequal_pair: ov.Core, kind: str, searched: list[str]) -> ov.Core:
+    """Both devices; those on which a plan chooses the threads were told no number of them."""
+    if KINDS[kind].plan is None:
+        return unequal_pair
+    core = ov.Core()
+    core.register_plugin(str(CPU_PLUGIN), "XCPU")
+    return core
 
+
+@pytest.fixture
+def compile_model(core: ov.Core, kind: str) -> Compile:
     def compile_model(given: Any = None, **more: Any) -> ov.CompiledModel:
-        return core.compile_model(model() if given is None else given, name, {**F32, **config, **more})
+        config = {**F32, **KINDS[kind].config, **more}
+        return core.compile_model(model() if given is None else given, KINDS[kind].device, config)
 
     return compile_model
 
@@ -116,6 +165,9 @@ def test_results_are_found_by_index_name_and_port(compile_model):
         assert np.array_equal(results["sum"], results[1])
         assert np.array_equal(results[compiled.output("product")], results[0])
         assert len(results) == 2
+    request.start_async(given)
+    request.wait()
+    assert np.array_equal(request.results[compiled.output("sum")], request.results[1])
     check(compiled([given["x"], given["y"]]), given)
     check(compiled({0: given["x"], 1: given["y"]}), given)
     check(compiled({compiled.input("x"): given["x"], compiled.input(1): given["y"]}), given)
@@ -196,6 +248,8 @@ def test_a_queue_runs_all_its_jobs(compile_model):
     queue = ov.AsyncInferQueue(compiled)
     # A queue is OpenVINO's own: it asks the compiled model itself, not what requests are dealt from.
     assert len(queue) == ov.CompiledModel.get_property(compiled, "OPTIMAL_NUMBER_OF_INFER_REQUESTS")
+    requests = compiled.get_property(ov.properties.optimal_number_of_infer_requests)
+    assert requests == compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS")
     queue = ov.AsyncInferQueue(compiled, 3)
     results: dict[int, list[np.ndarray]] = {}
     queue.set_callback(
@@ -248,11 +302,55 @@ def test_requests_of_several_threads_do_not_disturb_each_other(compile_model):
     assert not failures
 
 
-def test_requests_outlive_the_compiled_model_and_the_core(unequal_pair, device):
-    name, config = DEVICES[device]
-    request = ov.Core() if device == "copies" else unequal_pair
-    request = request.compile_model(model(), name, {**F32, **config}).create_infer_request()
+def test_requests_outlive_the_compiled_model(compile_model):
+    request = compile_model().create_infer_request()
     check(request.infer(data()), data())
+
+
+def scattering() -> ov.Model:
+    """All its shapes are static, and an index beyond them fails."""
+    x = ops.parameter([4, 8], np.float32, name="x")
+    where = ops.parameter([2, 1], np.int64, name="where")
+    first = ops.scatter_nd_update(ops.tanh(x), where, np.zeros((2, 8), np.float32), name="first")
+    return ov.Model([ops.result(ops.relu(first, name="second"))], [x, where], "scattering")
+
+
+def reshaping() -> ov.Model:
+    """Reshapes twelve numbers as it is told, which fails for any other product."""
+    x = ops.parameter([-1, -1], np.float32, name="x")
+    shape = ops.parameter([2], np.int64, name="shape")
+    first = ops.reshape(ops.relu(x), shape, False, name="first")
+    return ov.Model([ops.result(ops.relu(first, name="second"))], [x, shape], "reshaping")
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("mix", "rate")])
+@pytest.mark.parametrize(
+    ("build", "shape", "good", "bad"),
+    [(scattering, (4, 8), [[0], [3]], [[0], [9]]), (reshaping, (2, 6), [3, 4], [5, 7])],
+)
+def test_what_fails_in_an_inference_is_raised_and_the_request_goes_on(compile_model, build, shape, good, bad):
+    """But for devices that the caller gave one thread, where OpenVINO 2026.4.1 loses it."""
+    request, x = compile_model(build()).create_infer_request(), np.ones(shape, np.float32)
+
+    def run_asynchronously() -> None:
+        request.start_async([x, np.array(bad)])
+        request.wait()
+
+    for _ in range(3):
+        request.infer([x, np.array(good)])
+        with pytest.raises(RuntimeError):
+            request.infer([x, np.array(bad)])
+        request.infer([x, np.array(good)])
+        with pytest.raises(RuntimeError):
+            run_asynchronously()
+
+
+def test_the_callers_model_stays_as_it_was(compile_model):
+    given = model()
+    before = [(op.get_friendly_name(), len(op.get_rt_info())) for op in given.get_ops()]
+    compile_model(given)
+    assert [(op.get_friendly_name(), len(op.get_rt_info())) for op in given.get_ops()] == before
 
 
 def test_a_request_knows_its_model_and_its_profile(compile_model):
@@ -310,69 +408,106 @@ def test_state_is_kept_and_reset(compile_model):
     np.testing.assert_allclose(other.infer([one])[0], np.tanh(one), rtol=1e-4)
 
 
+RUNS = {
+    "one device": {"EXECUTION_DEVICES": ["CPU"]},
+    "mix": {"EXECUTION_DEVICES": ["XCPU", "CPU"], "HETERO_NUMBER_OF_SUBMODELS": 2},
+    "one thread": {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1},
+    "the caller's thread": {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 0},
+    "lanes": {"EXECUTION_DEVICES": ["CPU"], "NUM_STREAMS": 0},
+    "copies": {"OPTIMAL_NUMBER_OF_INFER_REQUESTS": 2, "NUM_STREAMS": 0},
+    "mixture": {"OPTIMAL_NUMBER_OF_INFER_REQUESTS": 3, "NUM_STREAMS": 1},
+}
+"""What a compiled model says of itself."""
+
+
+def check_runs(compiled: ov.CompiledModel, kind: str) -> None:
+    for key, value in RUNS.get(kind, {}).items():
+        assert compiled.get_property(key) == value, key
+
+
 @pytest.mark.parametrize("form", ["bytes", "BytesIO", "own stream", "Tensor"])
-def test_an_exported_model_is_imported_in_every_form(core, name, device, compile_model, form):
+def test_an_exported_model_is_imported_in_every_form(core, device, kind, compile_model, form):
     compiled = compile_model()
-    if device == "rate":
+    check_runs(compiled, kind)
+    if kind == "rate":
         with pytest.raises(ModelError, match=r"devices run it together .* compile it for one of them"):
             compiled.export_model()
         return
     stream: Any = io.BytesIO() if form == "own stream" else compiled.export_model()
     if form == "own stream":
-        compiled.export_model(stream)
+        assert compiled.export_model(stream) is None
         stream.seek(0)
     if form == "bytes":
         stream = stream.getvalue()
     if form == "Tensor":
         stream = ov.Tensor(np.frombuffer(stream.getvalue(), np.uint8))
-    again = core.import_model(stream, name)
+    again = core.import_model(stream, device)
     assert [port.any_name for port in again.inputs] == ["x", "y"]
     assert again.get_property("EXECUTION_DEVICES") == compiled.get_property("EXECUTION_DEVICES")
     check(again(data()), data())
 
 
 @pytest.mark.parametrize("blob", [b"", b"no model at all", b"<hetero name"])
-def test_what_is_no_exported_model_is_refused(core, name, blob):
+def test_what_is_no_exported_model_is_refused(core, device, blob):
     with pytest.raises(RuntimeError):
-        core.import_model(blob, name)
+        core.import_model(blob, device)
 
 
 @pytest.mark.parametrize("how", ["given", "set on the device", "set on the Core"])
-def test_a_second_compile_reads_the_cache(core, name, device, compile_model, tmp_path, how):
+def test_a_second_compile_reads_the_cache(core, device, kind, compile_model, searched, tmp_path, how):
     if how == "set on the device":
-        core.set_property(name, {"CACHE_DIR": str(tmp_path)})
-        assert core.get_property(name, "CACHE_DIR") == str(tmp_path)
+        core.set_property(device, {"CACHE_DIR": str(tmp_path)})
+        assert core.get_property(device, "CACHE_DIR") == str(tmp_path)
     elif how == "set on the Core":
         core.set_property({"CACHE_DIR": str(tmp_path)})
     more = {"CACHE_DIR": str(tmp_path)} if how == "given" else {}
     check(compile_model(**more)(data()), data())
-    blobs = {path.name for path in tmp_path.glob("*.blob")}
+    blobs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.blob")}
     assert blobs
     again = compile_model(**more)
-    assert {path.name for path in tmp_path.glob("*.blob")} == blobs
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.blob")} == blobs
+    assert len(searched) <= 1
+    check_runs(again, kind)
     check(again(data()), data())
-    if device != "copies":  # of which each is a model of its own
+    if kind not in ("lanes", *POOLS):  # in which each part is a model of its own
         assert again.get_property("LOADED_FROM_CACHE")
 
 
-def test_query_model_answers_for_every_op(core, name, device):
+@pytest.mark.parametrize("kind", ["mix", "one thread", "the caller's thread"])
+def test_a_file_carries_the_answer(core, device, kind, searched, tmp_path):
+    given, plan = model(), KINDS[kind].plan
+    placement = ov_autoplace.place(given, "XCPU,CPU", "ZERO_SHOT", core=core, pins=PINS)
+    placement = replace(Placement.on_device(given, "CPU"), plan=plan(given)) if plan else placement
+    ov_autoplace.annotate(given, placement)
+    ov.save_model(given, tmp_path / "model.xml", compress_to_fp16=False)
+    compiled = core.compile_model(tmp_path / "model.xml", device, F32)
+    assert not searched
+    check_runs(compiled, kind)
+    check(compiled(data()), data())
+
+
+@pytest.mark.parametrize("kind", ["CPU", "one device", "mix", "rate"])
+def test_query_model_answers_for_every_op(core, device, kind):
     given = model()
-    answer = core.query_model(given, name, DEVICES[device][1])
+    answer = core.query_model(given, device, KINDS[kind].config)
     assert set(answer) == {op.get_friendly_name() for op in given.get_ops()}
     assert set(answer.values()) <= {"CPU", "XCPU"}
+    assert kind != "mix" or PINS.items() <= answer.items()
 
 
-def test_a_model_is_compiled_from_a_file_and_from_memory(core, name, device, tmp_path: Path):
+def test_a_model_is_compiled_from_a_file_and_from_memory(core, device, compile_model, kind, tmp_path):
     path = tmp_path / "model.xml"
     ov.save_model(model(), path, compress_to_fp16=False)
-    config = {**F32, **DEVICES[device][1]}
-    check(core.compile_model(path, name, config)(data()), data())
+    config = {**F32, **KINDS[kind].config}
+    for given in (path, str(path)):
+        check(compile_model(given)(data()), data())
+    check(core.compile_model(model=path, device_name=device, config=config)(data()), data())
     weights = path.with_suffix(".bin").read_bytes()
-    check(core.compile_model(path.read_text(), name, config, weights=weights)(data()), data())
+    check(core.compile_model(path.read_text(), device, config, weights=weights)(data()), data())
     with pytest.raises(RuntimeError):
-        core.compile_model(tmp_path / "missing.xml", name, config)
+        compile_model(tmp_path / "missing.xml")
     with pytest.raises((RuntimeError, TypeError)):
-        core.compile_model(3, name, config)
+        compile_model(3)
 
 
 CALLBACKS = """

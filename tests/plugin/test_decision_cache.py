@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
+import operator
 import os
 import subprocess
 import sys
@@ -23,9 +25,9 @@ from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
-from ov_autoplace.devices.widths import Cores
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.placement.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -171,61 +173,64 @@ def entry_of(config: dict[str, object]) -> Path:
     return entry
 
 
-def foreign_device(data: dict[str, object]) -> None:
-    data["plan"]["device_of"]["first"] = "GPU.9"
-
-
-def missing_op(data: dict[str, object]) -> None:
-    del data["plan"]["device_of"]["middle"]
-
-
-def additional_op(data: dict[str, object]) -> None:
-    data["plan"]["device_of"]["nowhere"] = "CPU"
-
-
-def no_placement(data: dict[str, object]) -> None:
-    data["plan"] = ["CPU"]
-
-
-def device_is_no_text(data: dict[str, object]) -> None:
-    data["plan"]["device_of"]["first"] = ["CPU"]
-
-
-def other_schema(data: dict[str, object]) -> None:
-    data["schema"] = 99
+SPLIT = SplitPlan.of({"first": "XCPU", "middle": "CPU", "second": "CPU"})
+ONE = WholePlan("CPU", Width(1), {"NUM_STREAMS": "1"})
+COPIES = PoolPlan("2 x CPU", ONE, (ONE, ONE), requests=2)
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [foreign_device, missing_op, additional_op, no_placement, device_is_no_text, other_schema],
+    ("plan", "place", "value"),
+    [
+        (SPLIT, "schema", 99),
+        (SPLIT, "version", 0),
+        (SPLIT, "disturbed", "no"),
+        (SPLIT, "plan", ["CPU"]),
+        (SPLIT, "plan", None),
+        (SPLIT, "plan.device_of.first", "GPU.9"),
+        (SPLIT, "plan.device_of.first", ["CPU"]),
+        (SPLIT, "plan.device_of.nowhere", "CPU"),
+        (SPLIT, "plan.device_of", {"first": "XCPU", "second": "CPU"}),
+        (ONE, "plan.width", "1 thread"),
+        (ONE, "plan.device", "GPU"),
+        (ONE, "plan.device", "AUTO:GPU,CPU"),
+        (ONE, "plan.properties", {"NUM_STREAMS": 1}),
+        (COPIES, "plan.requests", 0),
+        (COPIES, "plan.turns", [7]),
+        (COPIES, "plan.base.device", "GPU"),
+        (COPIES, "plan.base.kind", "split"),
+    ],
 )
-def test_an_entry_that_does_not_fit_is_dropped_with_a_warning(tmp_path, caplog, damage):
-    device_of = {"first": "XCPU", "middle": "CPU", "second": "CPU"}
+def test_an_entry_that_does_not_fit_is_dropped_with_a_warning(tmp_path, caplog, plan, place, value):
+    ops = list(SPLIT.device_of)
     cache = DecisionCache(tmp_path / "autoplace-0.json", tuple(PAIR))
-    cache.store(Placement.from_dict(device_of))
-    assert cache.load(device_of).plan.device_of == device_of
+    cache.store(replace(Placement.from_dict(dict.fromkeys(ops, "CPU")), plan=plan))
+    assert cache.load(ops).plan == plan
     data = json.loads(cache.path.read_text())
-    damage(data)
+    *outer, key = place.split(".")
+    functools.reduce(operator.getitem, outer, data)[key] = value
     cache.path.write_text(json.dumps(data))
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
-        assert cache.load(device_of) is None
+        assert cache.load(ops) is None
     assert "does not fit and is made anew" in caplog.text
     assert not cache.path.exists()
 
 
-def test_an_entry_that_does_not_fit_is_made_anew(unequal_pair, config, caplog):
+@pytest.mark.parametrize(
+    "damage",
+    [lambda text: text[: len(text) // 2], lambda text: text.replace('"middle"', '"other"')],
+    ids=["half", "other ops"],
+)
+def test_an_entry_of_no_use_is_made_anew(unequal_pair, config, caplog, damage):
     config["AUTOPLACE_MODE"] = "ZERO_SHOT"
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     entry = entry_of(config)
-    whole = json.loads(entry.read_text())
-    data = json.loads(entry.read_text())
-    missing_op(data)
-    entry.write_text(json.dumps(data))
+    whole = entry.read_text()
+    entry.write_text(damage(whole))
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
         compiled = unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
-    assert "does not fit and is made anew" in caplog.text
-    assert json.loads(entry.read_text())["plan"]["device_of"].keys() == whole["plan"]["device_of"].keys()
+    assert "is made anew" in caplog.text
+    assert json.loads(entry.read_text())["plan"] == json.loads(whole)["plan"]
     caplog.clear()
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
     assert not caplog.records
@@ -410,40 +415,6 @@ def test_a_folder_takes_64_mib_of_decisions(tmp_path, room, stays):
     os.truncate(old, 64 * 1024 * 1024 - room)
     DecisionCache(tmp_path / "autoplace-new.json", ("CPU",)).store(Placement.from_dict({"op": "CPU"}))
     assert old.exists() is stays
-
-
-@pytest.fixture
-def disturbed(unequal_pair, config):
-    """A stored decision with the mark, and how to read and compile it."""
-    unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
-    entry = entry_of(config)
-    data = json.loads(entry.read_text())
-    entry.write_text(json.dumps({**data, "disturbed": True}))
-    return entry
-
-
-@pytest.mark.parametrize(
-    ("answer", "searches", "mark"), [(True, 0, False), (None, 0, True), (False, 1, False)]
-)
-def test_a_decision_from_a_busy_machine_is_checked_at_the_next_compile(
-    unequal_pair, config, disturbed, answer, searches, mark
-):
-    searched = []
-
-    def search(_: Machine, model: ov.Model) -> Placement:
-        searched.append(model)
-        return Placement.from_dict({op.get_friendly_name(): "CPU" for op in model.get_ops()})
-
-    own, properties = split_config(config)
-    compile_placed(
-        Machine(unequal_pair, tuple(PAIR), PlacerOptions(**own, properties=properties)),
-        matmuls(),
-        lambda model, *_: unequal_pair.compile_model(model, "CPU"),
-        search=search,
-        confirm=lambda *_: answer,
-    )
-    assert len(searched) == searches
-    assert json.loads(disturbed.read_text())["disturbed"] is mark
 
 
 def test_checking_races_the_stored_answer_against_the_devices(unequal_pair, race_takes: RaceTakes):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from lane_models import F32, NARROW, adding, by_name, on_cpu, on_lanes, ramps, sizes_that_clash, towers, typed
+from lane_models import F32, NARROW, adding, by_name, on_lanes, sizes_that_clash, towers, typed
 from ov_autoplace import place
 from ov_autoplace.devices.extension import schedule_ops
 from ov_autoplace.errors import ModelError
@@ -21,20 +20,10 @@ from ov_autoplace.placement.lane import Lane
 from ov_autoplace.placement.scheduled import lanes_of, scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 
-X = ramps()
-
 
 @pytest.fixture
 def core() -> ov.Core:
     return ov.Core()
-
-
-def test_it_is_a_compiled_model_that_answers_as_on_one_device(core) -> None:
-    model = towers()
-    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
-    assert isinstance(compiled, ov.CompiledModel)
-    np.testing.assert_allclose(compiled(X)["total"], on_cpu(core, model, X)[0], rtol=1e-5)
-    assert compiled.inputs[1].any_name == "x1"
 
 
 def half_of_f32(values: np.ndarray) -> np.ndarray:
@@ -84,15 +73,6 @@ def test_state_goes_on_for_200_steps_and_is_reset(core) -> None:
     np.testing.assert_allclose(state.state.data, expected.state.data, rtol=1e-4)
     state.state = ov.Tensor(np.full((1, 4), 7, np.float32))
     np.testing.assert_allclose(request.infer([np.zeros((1, 4), np.float32)])[0], np.full((1, 4), 70))
-
-
-def test_requests_keep_their_own_states(core) -> None:
-    model = adding()
-    compiled = on_lanes(core, model, by_name(model, (0, 1)))
-    requests = [compiled.create_infer_request() for _ in range(2)]
-    one = np.ones((1, 4), np.float32)
-    totals = [[float(r.infer([one * (i + 1)])[0][0, 0]) for _ in range(3)] for i, r in enumerate(requests)]
-    assert totals == [[30.0, 40.0, 50.0], [60.0, 80.0, 100.0]]
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -213,47 +193,6 @@ def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:
         on_lanes(core, model, by_name(model, (0, 1, 0), {"NUM_STREAMS": "many"}))
 
 
-def test_ten_thousand_requests_of_eight_threads(core) -> None:
-    model = towers()
-    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
-    plain = core.compile_model(model, "CPU", F32)
-    scales = range(1, 9)
-    expected = [plain([scale * x for x in X])[0].copy() for scale in scales]
-    wrong: list[str] = []
-
-    def work(number: int) -> None:
-        request = compiled.create_infer_request()
-        for run in range(1_250):
-            which = (number + run) % len(expected)
-            answer = request.infer([scales[which] * x for x in X])[0]
-            if not np.allclose(answer, expected[which], rtol=1e-4):
-                wrong.append(f"thread {number}, run {run}")
-
-    threads = [threading.Thread(target=work, args=[number]) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-def test_a_queue_of_asynchronous_requests(core) -> None:
-    model = towers()
-    compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
-    plain = core.compile_model(model, "CPU", F32)
-    answers: dict[int, np.ndarray] = {}
-    queue = ov.AsyncInferQueue(compiled, 3)
-    queue.set_callback(
-        lambda request, number: answers.update({number: request.get_output_tensor().data.copy()})
-    )
-    for number in range(60):
-        queue.start_async([number * x for x in X], number)
-    queue.wait_all()
-    assert len(answers) == 60
-    for number in (0, 31, 59):
-        np.testing.assert_allclose(answers[number], plain([number * x for x in X])[0], rtol=1e-4)
-
-
 def test_the_profile_lists_the_nodes_of_the_submodels_with_their_lanes(core) -> None:
     model = towers(layers=3, width=256)
     compiled = on_lanes(core, model, by_name(model, (0, 1, 0)), PERF_COUNT=True)
@@ -356,23 +295,6 @@ def test_a_model_on_lanes_is_not_placed_again(core) -> None:
     scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
     with pytest.raises(ModelError, match="cut for lanes and holds their plan; compile it as it is"):
         place(scheduled, "CPU", core=core)
-
-
-def test_preprocessing_is_added_around_it(core) -> None:
-    model = towers()
-    processor = ov.preprocess.PrePostProcessor(scheduled_model(model, by_name(model, (0, 1, 0))))
-    processor.input(0).tensor().set_element_type(ov.Type.u8)
-    compiled = core.compile_model(processor.build(), "AUTOPLACE:CPU", F32)
-    bytes_, ones = np.full((1, 16), 3, np.uint8), np.ones((1, 16), np.float32)
-    expected = on_cpu(core, model, [bytes_.astype(np.float32), ones])[0]
-    np.testing.assert_allclose(compiled([bytes_, ones])[0], expected, rtol=1e-5)
-
-
-def test_another_shape_is_refused_in_one_sentence(core) -> None:
-    model = towers()
-    scheduled = scheduled_model(model, by_name(model, (0, 1, 0)))
-    with pytest.raises(RuntimeError, match=r"cannot run \[2,16\]; compile the original model"):
-        scheduled.reshape({0: [2, 16], 1: [2, 16]})
 
 
 def test_a_run_that_fails_keeps_no_tensor_of_the_caller() -> None:

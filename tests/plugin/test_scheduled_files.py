@@ -53,14 +53,6 @@ def test_an_export_is_imported_in_a_fresh_process_where_its_devices_are_known(co
     np.testing.assert_allclose(np.load(tmp_path / "answer.npy"), compiled(X)[0], rtol=1e-5)
 
 
-def test_what_autoplace_compiles_for_one_device_is_still_imported(core) -> None:
-    model = towers()
-    plain = core.compile_model(model, "CPU", F32)
-    imported = core.import_model(plain.export_model().getvalue(), "AUTOPLACE:CPU", F32)
-    assert not isinstance(imported, ScheduledModel)
-    np.testing.assert_allclose(imported(X)[0], plain(X)[0], rtol=1e-5)
-
-
 def test_an_export_of_another_program_is_imported(core) -> None:
     model = towers()
     compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
 import sys
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,13 +20,12 @@ import ov_autoplace
 import zoo
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
-from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.placement.annotation import annotated_placement
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.plan import WholePlan
 from ov_autoplace.plugin.compilation import compile_placed
-from ov_autoplace.plugin.decision_cache import DecisionCache
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("two_cores")]
 
@@ -44,53 +41,6 @@ def annotated(model: ov.Model, width: Width) -> ov.Model:
     names = [op.get_friendly_name() for op in model.get_ordered_ops()]
     ov_autoplace.annotate(model, placed(names, width))
     return model
-
-
-def failing() -> ov.Model:
-    """Reshapes twelve numbers as it is told, which fails for any other product."""
-    x = ops.parameter([-1, -1], np.float32, name="x")
-    shape = ops.parameter([2], np.int64, name="shape")
-    node = ops.reshape(ops.relu(x), shape, False)
-    return ov.Model([ops.result(ops.relu(node), name="y")], [x, shape], "failing")
-
-
-def scattering() -> ov.Model:
-    """All its shapes are static, and an index beyond them fails."""
-    x = ops.parameter([4, 8], np.float32, name="x")
-    where = ops.parameter([2, 1], np.int64, name="where")
-    node = ops.scatter_nd_update(ops.tanh(x), where, np.zeros((2, 8), np.float32))
-    return ov.Model([ops.result(node, name="y")], [x, where], "scattering")
-
-
-X = np.ones((2, 6), np.float32)
-CASES = {
-    "reshape": (failing, [X, np.array([3, 4])], [X, np.array([5, 7])]),
-    "scatter": (
-        scattering,
-        [np.ones((4, 8), np.float32), np.array([[0], [3]])],
-        [np.ones((4, 8), np.float32), np.array([[0], [9]])],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("width", [ONE, CALLER])
-def test_exceptions_of_an_inference_reach_the_caller(case, width):
-    build, good, bad = CASES[case]
-    model = annotated(build(), width)
-    request = ov.Core().compile_model(model, "AUTOPLACE:CPU").create_infer_request()
-    for _ in range(3):
-        request.infer(good)
-        with pytest.raises(RuntimeError):
-            request.infer(bad)
-        request.infer(good)
-        with pytest.raises(RuntimeError):
-            _asynchronously(request, bad)
-
-
-def _asynchronously(request: ov.InferRequest, values: list[np.ndarray]) -> None:
-    request.start_async(values)
-    request.wait()
 
 
 _LOST = """
@@ -132,36 +82,6 @@ def test_one_thread_gives_what_all_threads_give(name):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
-def test_requests_of_several_threads_get_their_own_results():
-    x = ops.parameter([1, 32], np.float32, name="x")
-    node = ops.matmul(x, ops.constant(np.eye(32, dtype=np.float32)), False, False)
-    for width in (ONE, CALLER):
-        model = annotated(ov.Model([ops.result(node, name="y")], [x]), width)
-        compiled = ov.Core().compile_model(model, "AUTOPLACE:CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-
-        def run(value: int, compiled: ov.CompiledModel = compiled) -> bool:
-            request = compiled.create_infer_request()
-            given = np.full((1, 32), value, np.float32)
-            return all((request.infer([given])[0] == value).all() for _ in range(50))
-
-        with ThreadPoolExecutor(4) as pool:
-            assert all(pool.map(run, range(8)))
-
-
-def test_a_callback_is_called_in_either_setting():
-    for width in (ONE, CALLER):
-        compiled = ov.Core().compile_model(annotated(zoo.build("lstm_lm", "small"), width), "AUTOPLACE:CPU")
-        seen = []
-        queue = ov.AsyncInferQueue(compiled, 2)
-        queue.set_callback(lambda request, number, seen=seen: seen.append(number))
-        for number in range(6):
-            queue.start_async(
-                [np.zeros(list(v.shape), v.element_type.to_dtype()) for v in compiled.inputs], number
-            )
-        queue.wait_all()
-        assert sorted(seen) == list(range(6))
-
-
 def tokenised() -> ov.Model:
     """A graph on which OpenVINO 2026.4.1 crashes, on some processors, when it compiles for one thread."""
     random = np.random.default_rng(0)
@@ -195,14 +115,9 @@ print("alive")
     assert done.stdout.strip() == "alive", done.stderr
 
 
-def test_an_annotated_file_carries_the_width(tmp_path):
-    path = tmp_path / "model.xml"
-    ov.save_model(annotated(zoo.build("mobilenet_v2", "small"), ONE), path)
-    read = ov.Core().read_model(path)
-    assert annotated_placement(read).plan.width == ONE
-    compiled = ov.Core().compile_model(read, "AUTOPLACE:CPU")
-    assert compiled.get_property("INFERENCE_NUM_THREADS") == 1
-    asked = ov.Core().compile_model(read, "AUTOPLACE:CPU", {"INFERENCE_NUM_THREADS": 2})
+def test_threads_that_are_asked_for_win_over_an_annotation():
+    given = annotated(zoo.build("mobilenet_v2", "small"), ONE)
+    asked = ov.Core().compile_model(given, "AUTOPLACE:CPU", {"INFERENCE_NUM_THREADS": 2})
     assert asked.get_property("INFERENCE_NUM_THREADS") == 2
 
 
@@ -262,23 +177,6 @@ def _everywhere(width: Width | None) -> object:
     return search
 
 
-@pytest.mark.parametrize("width", [None, ONE, CALLER])
-def test_a_stored_decision_knows_its_width(tmp_path, width):
-    core, search = ov.Core(), _everywhere(width)
-    machine = Machine(core, ("CPU",), PlacerOptions(properties={"CACHE_DIR": str(tmp_path)}))
-    threads = [
-        compile_placed(
-            machine, zoo.build("mobilenet_v2", "small"), core.compile_model, search=search
-        ).get_property("INFERENCE_NUM_THREADS")
-        for _ in range(2)
-    ]
-    assert search.calls == 1
-    assert threads[0] == threads[1]
-    assert width is None or threads[0] == width.threads
-    (entry,) = tmp_path.glob("autoplace-*.json")
-    assert json.loads(entry.read_text())["plan"]["width"] == (None if width is None else str(width))
-
-
 @pytest.mark.parametrize(
     ("name", "asked"), [("ssdlite", True), ("mobilenet_v2", True), ("transformer", False), ("large", False)]
 )
@@ -298,22 +196,6 @@ def test_only_small_models_of_known_shapes_are_searched(name, asked):
     )
     assert search.calls == asked
     assert (compiled.get_property("NUM_STREAMS") == 0) == asked
-
-
-def test_a_decision_is_kept_for_the_number_of_usable_cores(tmp_path, monkeypatch):
-    core, options = ov.Core(), PlacerOptions(properties={"CACHE_DIR": str(tmp_path)})
-    model = zoo.build("lstm_lm", "small")
-    two = DecisionCache.of(core, model, ("CPU",), options)
-    monkeypatch.setattr(Cores, "usable", 1)
-    assert DecisionCache.of(core, model, ("CPU",), options).path != two.path
-
-
-def test_a_stored_width_that_cannot_be_is_dropped(tmp_path, caplog):
-    cache = DecisionCache(tmp_path / "autoplace-x.json", ("CPU", "XCPU"))
-    cache.store(placed("ab", ONE))
-    cache.path.write_text(cache.path.read_text().replace('"1"', '"1 thread"'))
-    assert cache.load(["a", "b"]) is None
-    assert "'1 thread' is no width" in caplog.text
 
 
 def test_a_device_that_cannot_be_measured_is_taken_as_it_is(caplog):

@@ -94,7 +94,7 @@ def save_fitted(fitted: FittedPlacement, files: AnnotatedFiles, *, in_place: boo
     folder, placement = files.model.parent, fitted.placement
     with collection_paused():
         names = fitted.prepared.given_structure.names
-        if placement.given is None or set(placement.given) != set(names):
+        if set(placement.given or ()) != set(names):
             placement = unfolded(fitted)
         if isinstance(placement.plan, LanePlan):
             annotated = scheduled_model(fitted.prepared.given, placement.plan)

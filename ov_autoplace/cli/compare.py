@@ -178,7 +178,7 @@ def _print_times(one: Answer, other: Answer) -> None:
         cells = (None if time is None else milliseconds(time.ms / 1e3) for time in (a, b))
         rows.append((name, _LOADS[load], *cells, shown))
     if rows:
-        print_table("Milliseconds of an inference or a request", ("name", "~", ">A", ">B", ">change"), rows)
+        print_table("Milliseconds of an inference or a request", ("name", "how", ">A", ">B", ">change"), rows)
     if is_unsure:
         print_sentence("~ the 95 % intervals overlap, or there are none: not told apart")
 

@@ -45,7 +45,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(openvino|ov|numpy|np|torch|io|os|pathlib|collections|contextlib|typing)\..*"),
     ("py:class", r"Path|Source|FloatArray|IntArray"),  # the standard library's, and aliases of ours
     ("py:class", r".*\b_(Result|T|T_co)"),  # type variables
-    ("py:class", r"Profiler|Executable|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
+    ("py:class", r"Profiler|Executable|Pool|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
     ("py:meth", r"Executable\..*"),
     ("py:attr", r"devices|Wiring\.bonds"),  # set in a constructor; said in the class's description

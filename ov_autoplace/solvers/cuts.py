@@ -8,22 +8,18 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.memory import filled, first_fit, limited_move
 from ov_autoplace.solvers.moves import Moved, all_moves, share_out, swap
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.solver import Proposals, SolverOptions
 
 __all__ = [
     "cheapest",
     "cut_proposals",
     "descend",
     "expansion_proposals",
-    "solve_expansion",
-    "solve_mincut",
 ]
 
 # A large graph, where a cut takes long, is spared further cuts when it is this close to the bound.
@@ -40,39 +36,18 @@ _UNITS_CUT = 60_000  # over all moves of one descent: what bounds its time
 _UNITS_CUT_WITH_LIMITS = 4_000  # where a move is a dozen cuts and no limit on time ends the descent
 
 
-def cheapest(problem: Problem, options: SolverOptions) -> tuple[list[IntArray], float]:
+def cheapest(problem: Problem, options: SolverOptions) -> Proposals:
     """Placements that cost little under ``hetero``, and a bound of what the cheapest costs.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
     if len(problem.units.usable_devices) <= 2:
-        return cut_proposals(problem.evaluator, options)
-    return expansion_proposals(problem.evaluator, options)
+        return cut_proposals(problem, options)
+    return expansion_proposals(problem, options)
 
 
-def solve_mincut(problem: Problem, options: SolverOptions) -> Placement:
-    """The best placement that a few minimum cuts find, with the bound that the first one proves.
-
-    Raises:
-        OptionError: More than two devices can be used.
-        PlacementError: Nothing that fits into memory was found.
-    """
-    found, bound = cut_proposals(problem.evaluator, options)
-    return problem.evaluator.answer(problem.evaluator.best(found), bound)
-
-
-def solve_expansion(problem: Problem, options: SolverOptions) -> Placement:
-    """The best placement that expansion and swap moves reach, with a bound from isolating cuts.
-
-    Raises:
-        PlacementError: Nothing that fits into memory was found.
-    """
-    found, bound = expansion_proposals(problem.evaluator, options)
-    return problem.evaluator.answer(problem.evaluator.best(found), bound)
-
-
-def cut_proposals(evaluator: Evaluator, options: SolverOptions) -> tuple[list[IntArray], float]:
+def cut_proposals(problem: Problem, options: SolverOptions) -> Proposals:
     """Single devices, and placements from minimum cuts on two devices.
 
     The first cut minimises the relaxed objective: its value is the bound. Cuts that also charge a launch
@@ -87,7 +62,7 @@ def cut_proposals(evaluator: Evaluator, options: SolverOptions) -> tuple[list[In
         OptionError: More than two devices can be used.
         PlacementError: Nothing that fits into memory was found.
     """
-    units = evaluator.units
+    evaluator, units = problem.evaluator, problem.units
     usable = units.usable_devices
     if len(usable) > 2:
         names = ", ".join(evaluator.table.devices[d] for d in usable)
@@ -123,12 +98,12 @@ def cut_proposals(evaluator: Evaluator, options: SolverOptions) -> tuple[list[In
         for variant in variants:
             found += cut(variant).assignments
     distinct = {a.tobytes(): a for a in found}
-    return list(distinct.values()), bound
+    return Proposals(list(distinct.values()), bound)
 
 
-def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> tuple[list[IntArray], float]:
+def expansion_proposals(problem: Problem, options: SolverOptions) -> Proposals:
     """The starting points (single devices, greedy) and where descents from them end, and a bound."""
-    units = evaluator.units
+    evaluator, units = problem.evaluator, problem.units
     singles = list(evaluator.singles().values())
     fastest = np.argmin(units.op_seconds, axis=1).astype(np.int32)
     starts = [*singles, greedy_assignment(evaluator.table, units)]
@@ -147,7 +122,7 @@ def expansion_proposals(evaluator: Evaluator, options: SolverOptions) -> tuple[l
         for i in order:
             end = descend(priced, starts[i], options)
             proposals[end.tobytes()] = end
-    return list(proposals.values()), evaluator.bound(_isolating_bound(units))
+    return Proposals(list(proposals.values()), evaluator.bound(_isolating_bound(units)))
 
 
 def _isolating_bound(units: UnitGraph) -> float:

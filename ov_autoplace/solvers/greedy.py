@@ -6,19 +6,11 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, grouped, rows_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.device_memory import DeviceMemory
-from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.solver import SolverOptions
 
-__all__ = ["greedy_assignment", "solve_greedy"]
-
-
-def solve_greedy(problem: Problem, options: SolverOptions) -> Placement:
-    """Place one unit after the other where it is done cheapest, given the producers placed so far."""
-    return problem.evaluator.answer(greedy_assignment(problem.table, problem.units))
+__all__ = ["greedy_assignment"]
 
 
 def greedy_assignment(table: CostTable, units: UnitGraph) -> IntArray:

@@ -9,8 +9,8 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.cuts import cheapest
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.milp import refine, with_relaxation
-from ov_autoplace.solvers.search import Proposals, Search
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.search import Search, greedy_proposals
+from ov_autoplace.solvers.solver import Proposals, SolverOptions
 
 __all__ = ["HETERO"]
 
@@ -21,7 +21,8 @@ _FEW_DEVICES = 4
 
 def _proposals(problem: Problem, options: SolverOptions) -> Proposals:
     """Minimum cuts on two devices, descents by cuts on more, and the greedy placement."""
-    found, bound = cheapest(problem, options)
+    cut = cheapest(problem, options)
+    found, bound = cut.assignments, cut.bound
     if len(problem.units.usable_devices) > _FEW_DEVICES and not problem.units.has_memory_limits:
         found, bound = with_relaxation(problem.evaluator, found, bound, options)
     # Cuts do not see the cycles that HETERO takes apart, and where these are dear all their proposals may be
@@ -31,13 +32,9 @@ def _proposals(problem: Problem, options: SolverOptions) -> Proposals:
     return Proposals(found, bound)
 
 
-def _simple(problem: Problem, options: SolverOptions) -> Proposals:
-    return Proposals([greedy_assignment(problem.table, problem.units)])
-
-
 HETERO = Search(
     _proposals,
-    _simple,
+    greedy_proposals,
     most_stale=8,
     idles_copies=True,
     refine=refine,

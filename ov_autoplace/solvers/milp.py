@@ -54,8 +54,8 @@ def solve_milp(problem: Problem, options: SolverOptions) -> Placement:
     Raises:
         PlacementError: Nothing fits into memory, or nothing that does was found.
     """
-    found, bound = expansion_proposals(problem.evaluator, options)
-    return problem.evaluator.answer(*refine(problem.evaluator, found, bound, options))
+    found = expansion_proposals(problem, options)
+    return problem.evaluator.answer(*refine(problem.evaluator, found.assignments, found.bound, options))
 
 
 @dataclass(frozen=True)

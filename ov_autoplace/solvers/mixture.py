@@ -108,9 +108,11 @@ def searched_columns(problem: Problem, options: SolverOptions) -> Columns:
     polishes, are_solved = 0, False
     while columns.cuts < most and not options.expired:
         priced = _priced(problem, prices)
-        proposals, bound = cheapest(priced, options)
-        columns.prove(bound)
-        added = sum(columns.add(turned) for found in proposals for turned in _exchanged(found, classes))
+        proposals = cheapest(priced, options)
+        columns.prove(proposals.bound)
+        added = sum(
+            columns.add(turned) for found in proposals.assignments for turned in _exchanged(found, classes)
+        )
         columns.solve()
         if columns.is_proven(_SAME):
             break

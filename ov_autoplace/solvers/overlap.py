@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS, list_schedules
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.overlap_bound import overlap_bound
-from ov_autoplace.solvers.search import Proposals, Search
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.search import Search
+from ov_autoplace.solvers.solver import Proposals, Proposer, SolverOptions
 from ov_autoplace.solvers.tasks import TaskGraph, task_graphs
 
-__all__ = ["OVERLAP", "schedules_of", "solve_chains"]
+__all__ = ["OVERLAP", "chain_proposals", "schedules_of"]
 
 
 def _proposals(problem: Problem, options: SolverOptions) -> Proposals:
@@ -36,7 +35,7 @@ def _simple(problem: Problem, options: SolverOptions) -> Proposals:
     return Proposals([start], blocks=_blocks(_graphs(problem, options)))
 
 
-def schedules_of(scheduler: str) -> Callable[[Problem, SolverOptions], Proposals]:
+def schedules_of(scheduler: str) -> Proposer:
     """The schedules of one list scheduler."""
 
     def propose(problem: Problem, options: SolverOptions) -> Proposals:
@@ -57,15 +56,15 @@ OVERLAP = Search(
 )
 
 
-def solve_chains(problem: Problem, options: SolverOptions) -> Placement:
-    """The best of HEFT's schedules of chains and of ever longer branches, and of the single lanes.
+def chain_proposals(problem: Problem, options: SolverOptions) -> Proposals:
+    """HEFT's schedules of chains and of ever longer branches, and the single lanes.
 
     Raises:
         PlacementError: Nothing that fits into memory was found.
     """
-    evaluator, graphs = problem.evaluator, list(task_graphs(problem))[1:]
-    found = [*evaluator.singles().values(), *list_schedules(problem, graphs, ("heft",), options)]
-    return evaluator.answer(evaluator.best(found or [first_fit(problem.table, problem.units)]))
+    graphs, singles = list(task_graphs(problem))[1:], problem.evaluator.singles().values()
+    found = [*singles, *list_schedules(problem, graphs, ("heft",), options)]
+    return Proposals(found or [first_fit(problem.table, problem.units)])
 
 
 def _graphs(problem: Problem, options: SolverOptions) -> list[TaskGraph]:

@@ -14,8 +14,8 @@ from ov_autoplace.solvers.columns import Columns
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.mixture import mixture_of, searched_columns
 from ov_autoplace.solvers.pipelines import pipelines
-from ov_autoplace.solvers.search import Proposals, Search
-from ov_autoplace.solvers.solver import SolverOptions
+from ov_autoplace.solvers.search import Search
+from ov_autoplace.solvers.solver import Proposals, SolverOptions
 
 __all__ = ["RATE", "mixture_and_whole"]
 

@@ -14,15 +14,15 @@ from ov_autoplace.placement.mixture import Mixture
 from ov_autoplace.placement.placement import Placement
 from ov_autoplace.placement.simulator import objective_of, simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers.cuts import solve_expansion, solve_mincut
+from ov_autoplace.solvers.cuts import cut_proposals, expansion_proposals
 from ov_autoplace.solvers.hetero import HETERO
 from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.oracle import oracle
-from ov_autoplace.solvers.overlap import OVERLAP, schedules_of, solve_chains
+from ov_autoplace.solvers.overlap import OVERLAP, chain_proposals, schedules_of
 from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.rate import RATE, mixture_and_whole
-from ov_autoplace.solvers.search import Search, solve_exact, solve_greedy, solve_single
+from ov_autoplace.solvers.search import Search, best_of, greedy_proposals, solve_exact, solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
 
 __all__ = ["SOLVERS", "SOLVERS_OF", "solve", "solve_mixture", "solve_problem"]
@@ -32,7 +32,7 @@ def _solvers(search: Search, special: Mapping[str, Solver]) -> dict[str, Solver]
     """The solvers of an objective: those that there are for every one, and its own."""
     return {
         "single": solve_single,
-        "greedy": solve_greedy,
+        "greedy": best_of(greedy_proposals),
         **special,
         "local": search.local,
         "exact": solve_exact,
@@ -44,9 +44,13 @@ def _solvers(search: Search, special: Mapping[str, Solver]) -> dict[str, Solver]
 
 _SEARCHES = {"hetero": HETERO, "overlap": OVERLAP, "rate": RATE}
 _SPECIAL: dict[str, dict[str, Solver]] = {
-    "hetero": {"mincut": solve_mincut, "expansion": solve_expansion, "milp": solve_milp},
+    "hetero": {
+        "mincut": best_of(cut_proposals),
+        "expansion": best_of(expansion_proposals),
+        "milp": solve_milp,
+    },
     "overlap": {
-        "chains": solve_chains,
+        "chains": best_of(chain_proposals),
         **{name: OVERLAP.searching(schedules_of(name)) for name in LIST_SCHEDULERS},
     },
     "rate": {},

@@ -8,7 +8,7 @@ its :class:`Search`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import log, prod
 
 import numpy as np
@@ -23,34 +23,21 @@ from ov_autoplace.solvers.local import improve, improve_again
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.policy import policy_proposals
 from ov_autoplace.solvers.pooling import without_copies
-from ov_autoplace.solvers.solver import Solver, SolverOptions
+from ov_autoplace.solvers.solver import Proposals, Proposer, Solver, SolverOptions
 
-__all__ = ["Proposals", "Search", "allowed_assignments", "solve_exact", "solve_greedy", "solve_single"]
+__all__ = [
+    "Search",
+    "allowed_assignments",
+    "best_of",
+    "greedy_proposals",
+    "solve_exact",
+    "solve_single",
+]
 
 _TRIED_BY_EXACT = 1 << 18  # placements, some seconds
 _STARTS = 4  # of local search: the fastest proposals, and the best single device besides
 
 
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """Where a search begins.
-
-    Attributes:
-        assignments: Of units, each ``int32[U]``; all are allowed.
-        bound: Seconds below which no placement is, 0 = nothing is proven.
-        blocks: Units that are worth moving together, each ``int32[n]``.
-    """
-
-    assignments: Sequence[IntArray]
-    bound: float = 0.0
-    blocks: Sequence[IntArray] = field(default_factory=list)
-
-    def is_proven(self, evaluator: Evaluator) -> bool:
-        """Whether one of them is as fast as the bound."""
-        return bool(evaluator.latencies(self.assignments).min(initial=np.inf) <= self.bound * (1 + 1e-9))
-
-
-Proposer = Callable[[Problem, SolverOptions], Proposals]
 Refiner = Callable[[Evaluator, list[IntArray], float, SolverOptions], tuple[IntArray, float]]
 
 
@@ -179,9 +166,19 @@ def _reasons(problem: Problem) -> str:
     return "; ".join(reasons)
 
 
-def solve_greedy(problem: Problem, options: SolverOptions) -> Placement:
-    """Place one unit after the other where it is done cheapest, given the producers placed so far."""
-    return problem.evaluator.answer(greedy_assignment(problem.table, problem.units))
+def best_of(propose: Proposer) -> Solver:
+    """The solver that answers with the best of what is proposed."""
+
+    def solve(problem: Problem, options: SolverOptions) -> Placement:
+        found, evaluator = propose(problem, options), problem.evaluator
+        return evaluator.answer(evaluator.best(found.assignments), found.bound or None)
+
+    return solve
+
+
+def greedy_proposals(problem: Problem, options: SolverOptions) -> Proposals:
+    """One unit after the other where it is done cheapest, given the producers placed so far."""
+    return Proposals([greedy_assignment(problem.table, problem.units)])
 
 
 def solve_exact(problem: Problem, options: SolverOptions) -> Placement:

@@ -1,15 +1,19 @@
-"""What a solver is, and how it is told to search."""
+"""What a solver is, what it begins with, and how it is told to search."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
+
+from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.placement.placement import Placement
+from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["Solver", "SolverOptions"]
+__all__ = ["Proposals", "Proposer", "Solver", "SolverOptions"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +47,25 @@ class SolverOptions:
 
 
 Solver = Callable[[Problem, SolverOptions], Placement]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposals:
+    """Where a search begins.
+
+    Attributes:
+        assignments: Of units, each ``int32[U]``; all are allowed.
+        bound: Seconds below which no placement is, 0 = nothing is proven.
+        blocks: Units that are worth moving together, each ``int32[n]``.
+    """
+
+    assignments: list[IntArray]
+    bound: float = 0.0
+    blocks: Sequence[IntArray] = field(default_factory=list)
+
+    def is_proven(self, evaluator: Evaluator) -> bool:
+        """Whether one of them is as fast as the bound."""
+        return bool(evaluator.latencies(self.assignments).min(initial=np.inf) <= self.bound * (1 + 1e-9))
+
+
+Proposer = Callable[[Problem, SolverOptions], Proposals]

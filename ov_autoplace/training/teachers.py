@@ -87,7 +87,7 @@ def _searched(problem: Problem, thorough: bool) -> IntArray:
     elif problem.objective == "rate":
         starts += pipelines(units)
     elif thorough or len(units) * units.num_devices <= _MOST_DESCENTS:
-        starts += expansion_proposals(evaluator, options)[0]
+        starts += expansion_proposals(problem, options).assignments
     if units.has_memory_limits:
         in_order = filled(units)
         starts += [] if in_order is None else [in_order]

@@ -47,6 +47,7 @@ nitpick_ignore_regex = [
     ("py:class", r".*\b_(Result|T|T_co)"),  # type variables
     ("py:class", r"Profiler|Executable|Pool|RaceResult|ov_autoplace\._core\..*"),  # the C++ core
     ("py:class", r"ov_autoplace\.graph\.records\..*"),  # made of a model on the way to its graph
+    ("py:class", r"ov_autoplace\.decide\.context\..*"),  # of those who write a stage
     ("py:meth", r"Executable\..*"),
     ("py:attr", r"devices|Wiring\.bonds"),  # set in a constructor; said in the class's description
 ]

@@ -8,4 +8,4 @@ fuzz: $(VENV)/all/stamp
 
 # A kill, and a disk that fills up, at every single write instead of the sample that the tests take.
 faults: $(VENV)/all/stamp
-	AUTOPLACE_ALL_FAULTS=1 $(call pytest,all) tests/faults/test_writes.py $(PYTEST_ARGS)
+	AUTOPLACE_ALL_FAULTS=1 $(call pytest,all) $(shared) tests/faults/test_writes.py $(PYTEST_ARGS)

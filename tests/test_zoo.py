@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import openvino as ov
@@ -51,18 +52,12 @@ def test_a_small_network_runs_with_finite_outputs_that_depend_on_its_inputs(name
 
 
 @pytest.mark.parametrize("name", zoo.NAMES)
-def test_op_names_are_unique_and_chosen(name: str) -> None:
-    ops = zoo.build(name).get_ops()
-    assert len({op.friendly_name for op in ops}) == len(ops)
-    assert [op.friendly_name for op in ops if op.friendly_name == op.get_name()] == []
-
-
-@pytest.mark.parametrize("name", zoo.NAMES)
-def test_a_seed_fixes_every_bit_and_another_seed_changes_the_weights(name: str) -> None:
+def test_a_seed_fixes_every_bit_and_another_seed_changes_the_weights_alone(name: str) -> None:
     first, again, other = (zoo.build(name, seed=seed) for seed in (3, 3, 4))
-    assert [op.friendly_name for op in first.get_ordered_ops()] == [
-        op.friendly_name for op in again.get_ordered_ops()
-    ]
+    names = [op.friendly_name for op in first.get_ops()]
+    assert len(set(names)) == len(names)
+    assert not {op.get_name() for op in first.get_ops()} & {*names}  # all are chosen
+    assert described(first) == described(again) == described(zoo.build(name, weights="untouched"))
     weights, same, changed = weights_of(first), weights_of(again), weights_of(other)
     assert all(np.array_equal(values, same[key]) for key, values in weights.items())
     assert any(not np.array_equal(values, changed[key]) for key, values in weights.items())
@@ -79,27 +74,17 @@ def test_full_networks_have_the_published_size(name: str, nodes: int, edges: int
     assert sum(op.get_input_size() for op in ops) == pytest.approx(edges, rel=0.01)
 
 
-# What torchvision and transformers count, except that folding batch normalisation has made one bias of
-# the 26,560 pairs of scale and shift of ResNet-50. The scalars in f16 are constants and not learned.
-@pytest.mark.parametrize(
-    ("name", "parameters"), [("resnet50", 25_557_032 - 26_560), ("bert_base", 109_482_240)]
-)
-def test_full_networks_have_the_published_number_of_parameters(name: str, parameters: int) -> None:
-    ops = zoo.build(name, "full", weights="untouched").get_ops()
-    halves = [op for op in ops if op.get_output_element_type(0) == ov.Type.f16]
-    learned = sum(int(np.prod(op.get_output_shape(0))) for op in halves if op.get_output_size() == 1)
-    scalars = sum(int(np.prod(op.get_output_shape(0))) == 1 for op in halves)
-    assert learned - scalars == parameters
-
-
-# What torchvision counts for VGG-16 and ViT-B/16 (besides the latter's twelve scalars that scale attention),
-# and what the papers say: DenseNet-121 8.0 M, EfficientNet-B0 5.3 M, the large model of Zaremba et al. 66 M,
-# twelve layers of Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, whose auxiliary head is left out.
+# What torchvision and transformers count for ResNet-50 (but that folding batch normalisation has made one
+# bias of its 26,560 pairs of scale and shift), BERT, VGG-16 and ViT-B/16, and what the papers say: DenseNet-121
+# 8.0 M, EfficientNet-B0 5.3 M, the large model of Zaremba et al. 66 M, twelve layers of Transformer-XL 41 M,
+# AmoebaNet-A (N=6, F=190) 86.7 M, whose auxiliary head is left out. Scalars are not learned.
 @pytest.mark.parametrize(
     ("name", "parameters", "tolerance"),
     [
+        ("resnet50", 25_557_032 - 26_560, 0),
+        ("bert_base", 109_482_240, 0),
         ("vgg16", 138_357_544, 0),
-        ("vit_base", 86_567_656 + 12, 0),
+        ("vit_base", 86_567_656, 0),
         ("densenet121", 8.0e6, 0.01),
         ("efficientnet_b0", 5.3e6, 0.01),
         ("rnnlm", 66e6, 0.01),
@@ -107,7 +92,7 @@ def test_full_networks_have_the_published_number_of_parameters(name: str, parame
         ("amoebanet", 86.7e6, 0.04),
     ],
 )
-def test_full_networks_without_weights_still_have_their_number(
+def test_full_networks_have_the_published_number_of_parameters(
     name: str, parameters: float, tolerance: float
 ) -> None:
     model = zoo.build(name, "full", weights="untouched")
@@ -116,14 +101,8 @@ def test_full_networks_without_weights_still_have_their_number(
         for op in model.get_ops()
         if op.get_type_name() == "Constant" and op.get_output_element_type(0).is_real()
     ]
-    counted = sum(int(np.prod(op.get_output_shape(0))) for op in numbers)
-    assert counted == pytest.approx(parameters, rel=tolerance)
-
-
-@pytest.mark.parametrize("name", zoo.NAMES)
-def test_without_weights_a_network_has_the_same_ops(name: str) -> None:
-    with_weights, without = (zoo.build(name, weights=weights) for weights in ("random", "untouched"))
-    assert described(without) == described(with_weights)
+    sizes = [int(np.prod(op.get_output_shape(0))) for op in numbers]
+    assert sum(size for size in sizes if size > 1) == pytest.approx(parameters, rel=tolerance)
 
 
 def test_weights_that_are_not_there_share_their_memory() -> None:
@@ -228,32 +207,6 @@ def test_the_decoder_remembers_earlier_tokens_until_its_state_is_reset(core: ov.
     np.testing.assert_allclose(logits(5), fresh, rtol=1e-5)
 
 
-def test_wavenet_does_not_look_ahead(core: ov.Core) -> None:
-    model = zoo.build("wavenet")
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    signal = random_inputs(model, 0)["signal"]
-    changed = signal.copy()
-    changed[..., 40] += 1.0
-    before, after = (compiled({"signal": x})[0] for x in (signal, changed))
-    moved = np.abs(before - after).max(axis=(0, 1)) > 1e-7
-    assert moved[40]
-    assert not moved[:40].any()
-
-
-@pytest.mark.parametrize("name", ["rnnlm", "gnmt", "transformer_xl"])
-def test_a_language_model_does_not_look_ahead(name: str, core: ov.Core) -> None:
-    model = zoo.build(name)
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    inputs = random_inputs(model, 0)
-    tokens = "target_ids" if name == "gnmt" else "input_ids"
-    changed = inputs[tokens].copy()
-    changed[0, 2] += 1
-    before, after = (compiled({**inputs, tokens: ids})["logits"] for ids in (inputs[tokens], changed))
-    moved = np.abs(before - after).max(axis=(0, 2)) > 1e-6
-    assert moved[2:].all()
-    assert not moved[:2].any()
-
-
 def test_gnmt_reads_the_whole_source_before_the_first_token(core: ov.Core) -> None:
     model = zoo.build("gnmt")
     compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
@@ -292,6 +245,29 @@ def test_relative_scores_are_moved_from_distances_to_positions(core: ov.Core) ->
             np.testing.assert_array_equal(
                 answer[..., row, position], scores[..., row, columns - 1 - distance]
             )
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "answer", "place"),
+    [
+        ("wavenet", "signal", "probabilities", (..., 40)),
+        ("rnnlm", "input_ids", "logits", (0, 2)),
+        ("gnmt", "target_ids", "logits", (0, 2)),
+        ("transformer_xl", "input_ids", "logits", (0, 2)),
+    ],
+)
+def test_what_comes_later_changes_nothing_before(
+    name: str, changed: str, answer: str, place: tuple[Any, ...], core: ov.Core
+) -> None:
+    model = zoo.build(name)
+    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    inputs = random_inputs(model, 0)
+    other = inputs[changed].copy()
+    other[place] += 1
+    before, after = (compiled({**inputs, changed: values})[answer] for values in (inputs[changed], other))
+    moved = np.abs(before - after).max(axis=(0, 1) if name == "wavenet" else (0, 2)) > 1e-6
+    assert moved[place[1]]
+    assert not moved[: place[1]].any()
 
 
 @pytest.mark.parametrize("joined", [True, False])

@@ -62,23 +62,23 @@ def run(compiled: ov.CompiledModel) -> np.ndarray:
     return compiled([np.linspace(-1, 1, 64, dtype=np.float32)[None]])[0]
 
 
-@pytest.mark.parametrize("isolation", ["YES", "NO"])
-@pytest.mark.parametrize("pins", [{}, {"first": "XCPU", "second": "CPU"}], ids=["free", "mix"])
-def test_they_are_profiled_and_run(core, path, isolation, pins, caplog):
-    config = {"AUTOPLACE_ISOLATION": isolation, "AUTOPLACE_TIME_BUDGET_MS": 300, "AUTOPLACE_PINS": pins}
+PINS = {"AUTOPLACE_PINS": {"first": "XCPU", "second": "CPU"}}
+
+
+@pytest.mark.parametrize(
+    ("device", "config"),
+    [
+        *((PAIR, {"AUTOPLACE_ISOLATION": own, **pins}) for own in ("YES", "NO") for pins in ({}, PINS)),
+        *(("AUTOPLACE:CPU", {"PERFORMANCE_HINT": hint}) for hint in ("THROUGHPUT", "LATENCY")),
+    ],
+)
+def test_they_are_profiled_and_run(core, path, device, config, caplog):
     with caplog.at_level(logging.WARNING, "ov_autoplace"):
-        compiled = core.compile_model(path, PAIR, config)
+        compiled = core.compile_model(path, device, {"AUTOPLACE_TIME_BUDGET_MS": 300, **config})
     assert "left out" not in caplog.text
     np.testing.assert_allclose(run(compiled), run(core.compile_model(path, "CPU")), rtol=1e-4)
-    if pins:
+    if PINS.items() <= config.items():
         assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
-
-
-@pytest.mark.parametrize("hint", ["THROUGHPUT", "LATENCY"])
-def test_one_device_runs_them_under_every_hint(core, path, hint):
-    config = {"PERFORMANCE_HINT": hint, "AUTOPLACE_TIME_BUDGET_MS": 300}
-    compiled = core.compile_model(path, "AUTOPLACE:CPU", config)
-    np.testing.assert_allclose(run(compiled), run(core.compile_model(path, "CPU")), rtol=1e-4)
 
 
 def test_costs_of_the_op_are_measured(core, path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -310,20 +310,10 @@ def test_a_forked_process_runs_it_too(streams: str) -> None:
 
 
 def test_many_threads_with_models_of_their_own_share_one_op() -> None:
-    model = two_branches()
-    failures = []
+    def work(model: ov.Model) -> None:
+        compiled = compile_op(model)
+        for _ in range(100):
+            check_two_branches(compiled)
 
-    def work() -> None:
-        try:
-            compiled = compile_op(model)
-            for _ in range(100):
-                check_two_branches(compiled)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(work, [two_branches()] * 8)]  # which raises what one of them did

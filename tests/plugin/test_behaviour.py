@@ -395,7 +395,10 @@ def test_state_is_kept_and_reset(compile_model):
     for step in (1, 2, 3):
         np.testing.assert_allclose(request.infer([one])[0], np.tanh(0.25 * step * np.ones((1, 4))), rtol=1e-4)
     [state] = request.query_state()
+    assert state.name == "sum"
     np.testing.assert_allclose(state.state.data, 0.75 * np.ones((1, 4)), rtol=1e-4)
+    state.state = ov.Tensor(np.ones((1, 4), np.float32))
+    np.testing.assert_allclose(request.infer([one])[0], np.tanh(1 + one), rtol=1e-4)
     request.reset_state()
     np.testing.assert_allclose(request.infer([one])[0], np.tanh(one), rtol=1e-4)
     other = compiled.create_infer_request()

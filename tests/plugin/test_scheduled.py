@@ -12,7 +12,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
-from lane_models import F32, NARROW, adding, by_name, on_lanes, sizes_that_clash, towers, typed
+from lane_models import F32, NARROW, by_name, on_lanes, sizes_that_clash, towers, typed
 from ov_autoplace import place
 from ov_autoplace.devices.extension import schedule_ops
 from ov_autoplace.errors import ModelError
@@ -55,48 +55,6 @@ def test_every_type_crosses_the_boundary_as_on_one_device(core, element: str) ->
         assert compiled.outputs[i].element_type == element_type
         np.testing.assert_array_equal(answer[i], expected[i])
     assert np.unique(answer[0]).size > 1
-
-
-def test_state_goes_on_for_200_steps_and_is_reset(core) -> None:
-    model = adding()
-    request = on_lanes(core, model, by_name(model, (0, 1))).create_infer_request()
-    plain = core.compile_model(model, "CPU", F32).create_infer_request()
-    random = np.random.default_rng(3)
-    for step in range(200):
-        if step == 120:
-            for each in (request, plain):
-                each.reset_state()
-        x = random.standard_normal((1, 4)).astype(np.float32)
-        np.testing.assert_allclose(request.infer([x])[0], plain.infer([x])[0], rtol=1e-4, atol=1e-5)
-    (state,), (expected,) = request.query_state(), plain.query_state()
-    assert state.name == expected.name
-    np.testing.assert_allclose(state.state.data, expected.state.data, rtol=1e-4)
-    state.state = ov.Tensor(np.full((1, 4), 7, np.float32))
-    np.testing.assert_allclose(request.infer([np.zeros((1, 4), np.float32)])[0], np.full((1, 4), 70))
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_error_reaches_the_caller_with_its_submodel_and_the_request_stays_usable(
-    core, asynchronous: bool
-) -> None:
-    model = sizes_that_clash()
-    request = on_lanes(core, model, by_name(model, (0, 1, 0))).create_infer_request()
-    three, two = np.ones(3, np.float32), np.ones(2, np.float32)
-
-    def run(inputs: list[np.ndarray]) -> None:
-        if asynchronous:
-            request.start_async(inputs)
-            request.wait()
-        else:
-            request.infer(inputs)
-
-    for _ in range(3):
-        with pytest.raises(RuntimeError, match="submodel '2/add' on CPU"):
-            run([three, two])
-        run([three, three])
-        np.testing.assert_allclose(request.get_output_tensor().data, 1 + np.tanh(three), rtol=1e-5)
-        run([two, two])
-        assert request.get_output_tensor().shape == [2]
 
 
 ON_ONE_CORE = """
@@ -185,12 +143,6 @@ for own in sorted(everywhere):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is no other core")
 def test_threads_keep_to_the_mask_that_the_process_has_when_they_are_compiled_for() -> None:
     check_on_each_core(NARROWED_MASK)
-
-
-def test_a_submodel_that_cannot_be_compiled_is_named(core) -> None:
-    model = towers()
-    with pytest.raises(RuntimeError, match=r"submodel '0/product0 \.\. 0/relu3' on CPU cannot be compiled"):
-        on_lanes(core, model, by_name(model, (0, 1, 0), {"NUM_STREAMS": "many"}))
 
 
 def test_the_profile_lists_the_nodes_of_the_submodels_with_their_lanes(core) -> None:

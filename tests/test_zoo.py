@@ -77,7 +77,8 @@ def test_full_networks_have_the_published_size(name: str, nodes: int, edges: int
 # What torchvision and transformers count for ResNet-50 (but that folding batch normalisation has made one
 # bias of its 26,560 pairs of scale and shift), BERT, VGG-16 and ViT-B/16, and what the papers say:
 # DenseNet-121 8.0 M, EfficientNet-B0 5.3 M, the large model of Zaremba et al. 66 M, twelve layers of
-# Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, whose auxiliary head is left out. Scalars are not learned.
+# Transformer-XL 41 M, AmoebaNet-A (N=6, F=190) 86.7 M, whose auxiliary head is left out. Scalars are not
+# learned.
 @pytest.mark.parametrize(
     ("name", "parameters", "tolerance"),
     [

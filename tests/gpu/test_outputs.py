@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import openvino as ov
 import pytest
-from gpu_models import compiled_with, encoder, split_after
+from gpu_models import compiled_with, split_after
 
 import zoo
 from model_checks import outputs_of, random_inputs, random_regions, relative_error
@@ -14,34 +14,23 @@ from problems.networks import random_feature_classifier
 DEVICES = ("GPU", "CPU")
 TIGHT = 5e-4  # of two plugins in f32: their Softmax alone differs by 1e-4
 QUICK = {"AUTOPLACE_MODE": "ZERO_SHOT"}
+MIXED = {**QUICK, "AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
 
 
-@pytest.fixture(scope="module")
-def model() -> ov.Model:
-    return encoder()
-
-
-@pytest.fixture(scope="module")
-def inputs(model):
-    return random_inputs(model, seed=1)
-
-
-@pytest.fixture(scope="module")
-def expected(core, model, inputs):
-    return outputs_of(core.compile_model(model, "CPU"), inputs)
-
-
-@pytest.mark.parametrize("device", ["GPU", "HETERO:GPU,CPU", "AUTOPLACE:GPU,CPU", "AUTOPLACE"])
-def test_outputs_in_f32_are_those_of_the_cpu(core, model, inputs, expected, device) -> None:
-    config = QUICK if device.startswith("AUTOPLACE") else {}
+@pytest.mark.parametrize(
+    ("device", "config"),
+    [
+        ("GPU", {}),
+        ("HETERO:GPU,CPU", {}),
+        ("AUTOPLACE:GPU,CPU", QUICK),
+        ("AUTOPLACE", QUICK),
+        ("AUTOPLACE:GPU,CPU", MIXED),
+    ],
+)
+def test_outputs_in_f32_are_those_of_the_cpu(core, model, inputs, expected, device, config) -> None:
     compiled = core.compile_model(model, device, config)
-    assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
-
-
-def test_a_mix_that_is_asked_for_runs_on_both_devices(core, model, inputs, expected) -> None:
-    pins = {"AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
-    compiled = core.compile_model(model, "AUTOPLACE:GPU,CPU", {**QUICK, **pins})
-    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU", "CPU"}
+    if config == MIXED:
+        assert set(compiled.get_property("EXECUTION_DEVICES")) == {"GPU", "CPU"}
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
 
 
@@ -63,9 +52,8 @@ def test_in_its_own_precision_the_gpu_is_further_off_but_bounded(model, inputs, 
 
 def test_the_precision_that_is_asked_for_reaches_a_mix_of_devices(model, inputs, expected) -> None:
     """Flat properties of compile_model go to the devices inside HETERO."""
-    pins = {"AUTOPLACE_PINS": {"query0": "GPU", "outer0": "CPU"}}
     exact = {"INFERENCE_PRECISION_HINT": "f32"}
-    compiled = ov.Core().compile_model(model, "AUTOPLACE:GPU,CPU", {**QUICK, **pins, **exact})
+    compiled = ov.Core().compile_model(model, "AUTOPLACE:GPU,CPU", {**MIXED, **exact})
     assert relative_error(outputs_of(compiled, inputs), expected) < TIGHT
 
 

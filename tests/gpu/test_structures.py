@@ -11,6 +11,7 @@ from openvino import opset13 as ops
 from model_checks import outputs_of, random_inputs, relative_error
 
 TIGHT = 5e-4
+ESTIMATED = {"AUTOPLACE_MODE": "ZERO_SHOT"}
 
 
 def everything_on(model: ov.Model, device: str, **others: str) -> dict[str, str]:
@@ -73,20 +74,20 @@ def test_inner_results_and_several_outputs(core) -> None:
     check(core, model, everything_on(model, "CPU", left="GPU", inner="GPU"))
 
 
-@pytest.mark.parametrize("device", ["GPU", "HETERO:GPU,CPU", "AUTOPLACE:GPU,CPU"])
-def test_dynamic_shapes_over_changing_sizes(core, device: str) -> None:
+@pytest.mark.parametrize(
+    "compile_model",
+    [
+        lambda core, model: core.compile_model(model, "GPU"),
+        lambda core, model: core.compile_model(model, "HETERO:GPU,CPU"),
+        lambda core, model: core.compile_model(model, "AUTOPLACE:GPU,CPU", ESTIMATED),
+        lambda core, model: compiled_with(core, model, split_after(model, "residual0")),
+        lambda core, model: compiled_with(core, model, split_after(model, "sum0")),
+    ],
+    ids=["GPU", "HETERO", "AUTOPLACE", "cut inside", "cut behind"],
+)
+def test_dynamic_shapes_over_changing_sizes(core, compile_model) -> None:
     model = encoder(tokens=-1)
-    config = {"AUTOPLACE_MODE": "ZERO_SHOT"} if "AUTOPLACE" in device else {}
-    check_sizes(core, model, core.compile_model(model, device, config))
-
-
-@pytest.mark.parametrize("last", ["residual0", "sum0"])
-def test_dynamic_shapes_across_a_cut(core, last: str) -> None:
-    model = encoder(tokens=-1)
-    check_sizes(core, model, compiled_with(core, model, split_after(model, last)))
-
-
-def check_sizes(core: ov.Core, model: ov.Model, compiled: ov.CompiledModel) -> None:
+    compiled = compile_model(core, model)
     reference = core.compile_model(model, "CPU").create_infer_request()
     request = compiled.create_infer_request()
     for tokens in (5, 16, 3, 16):
@@ -106,18 +107,15 @@ def counter() -> ov.Model:
     return ov.Model(results=[ops.result(double, name="y")], sinks=[keep], parameters=[x], name="counter")
 
 
-@pytest.mark.parametrize("others", [{}, {"double": "CPU", "y": "CPU"}], ids=["alone", "cut"])
-def test_a_state_on_the_gpu_is_kept_and_reset(core, others: dict[str, str]) -> None:
+@pytest.mark.parametrize("others", [{}, {"double": "CPU", "y": "CPU"}, None], ids=["alone", "cut", "placed"])
+def test_a_state_on_the_gpu_is_kept_and_reset(core, others: dict[str, str] | None) -> None:
     model = counter()
-    request = compiled_with(core, model, everything_on(model, "GPU", **others)).create_infer_request()
+    if others is None:
+        compiled = core.compile_model(model, "AUTOPLACE:GPU,CPU", ESTIMATED)
+    else:
+        compiled = compiled_with(core, model, everything_on(model, "GPU", **others))
+    request = compiled.create_infer_request()
     ones = {0: np.ones((1, 4), np.float32)}
     assert [float(request.infer(ones)[0][0, 0]) for _ in range(3)] == [2, 4, 6]
     request.reset_state()
     assert float(request.infer(ones)[0][0, 0]) == 2
-
-
-def test_state_and_its_update_stay_together_in_autoplace(core) -> None:
-    compiled = core.compile_model(counter(), "AUTOPLACE:GPU,CPU", {"AUTOPLACE_MODE": "ZERO_SHOT"})
-    request = compiled.create_infer_request()
-    ones = {0: np.ones((1, 4), np.float32)}
-    assert [float(request.infer(ones)[0][0, 0]) for _ in range(3)] == [2, 4, 6]

@@ -77,23 +77,13 @@ def test_a_cached_blob_of_the_annotated_model_keeps_its_devices(
     np.testing.assert_allclose(program.answer(), answer_of(annotated.plain, program.inputs), atol=1e-5)
 
 
-def test_reading_the_model_first_passes_over_a_blob_that_was_cached_without_the_library(
-    program: Program, annotated: Annotated, extension: str, tmp_path: Path
+@pytest.mark.parametrize("by_path", [False, True])
+def test_what_a_program_without_the_library_left_in_a_cache_is_passed_over(
+    program: Program, annotated: Annotated, extension: str, by_path: bool, tmp_path: Path
 ) -> None:
-    config = {"CACHE_DIR": str(tmp_path / "cache")}
-    assert program(annotated.model, config=config)["submodels"] == 1
-
-    report = program(annotated.model, config=config, extension=extension)
-
-    assert (report["from_cache"], report["submodels"]) == (False, annotated.submodels)
-
-
-def test_what_a_program_without_the_library_left_in_a_cache_is_replaced(
-    program: Program, annotated: Annotated, extension: str, tmp_path: Path
-) -> None:
-    config = {"CACHE_DIR": str(tmp_path / "cache")}
-    assert program(annotated.model, config=config, by_path=True)["submodels"] == 1
-    reports = [program(annotated.model, config=config, by_path=True, extension=extension) for _ in range(2)]
+    options = {"by_path": by_path, "config": {"CACHE_DIR": str(tmp_path / "cache")}}
+    assert program(annotated.model, **options)["submodels"] == 1
+    reports = [program(annotated.model, extension=extension, **options) for _ in range(2)]
 
     assert [report["from_cache"] for report in reports] == [False, True]
     assert {report["submodels"] for report in reports} == {annotated.submodels}

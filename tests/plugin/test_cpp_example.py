@@ -68,45 +68,33 @@ def placed(model: ov.Model, **device_of: str) -> Placement:
     )
 
 
-def test_a_placement_on_two_devices_runs_in_as_many_submodels_as_it_has_parts(
-    example: Example, tmp_path: Path
+# The first of them: x, softmax on XCPU | product | total on XCPU | relu.
+@pytest.mark.parametrize(
+    ("others", "unmarked", "submodels"),
+    [
+        (("x", "softmax", "total"), (), 4),
+        ((), (), 1),
+        (("x", "softmax"), ("relu", "result"), 2),  # these take the device of a neighbour
+    ],
+)
+def test_a_placement_runs_in_as_many_submodels_as_it_has_parts(
+    example: Example, tmp_path: Path, others: tuple[str, ...], unmarked: tuple[str, ...], submodels: int
 ) -> None:
     model = four_ops()
-    # XCPU: x, softmax | CPU: product | XCPU: total | CPU: relu
-    placement = placed(model, x="XCPU", softmax="XCPU", total="XCPU")
-    files = save_annotated(model, placement, tmp_path, "net")
+    files = save_annotated(model, placed(model, **dict.fromkeys(others, "XCPU")), tmp_path, "net")
+    path = files.model
+    if unmarked:
+        annotated, path = ov.Core().read_model(path), tmp_path / "gaps.xml"
+        for op in annotated.get_ops():
+            if op.get_friendly_name() in unmarked:
+                del op.get_rt_info()["user_data:autoplace"]
+        ov.save_model(annotated, path, compress_to_fp16=False)
 
-    answer = printed(example(files.model, f"XCPU={CPU_PLUGIN}"))
+    answer = printed(example(path, *([f"XCPU={CPU_PLUGIN}"] if others else [])))
 
-    assert set(answer["EXECUTION_DEVICES"].split()) == {"XCPU", "CPU"}
-    assert answer["HETERO_NUMBER_OF_SUBMODELS"] == "4"
+    assert set(answer["EXECUTION_DEVICES"].split()) == ({"XCPU", "CPU"} if others else {"CPU"})
+    assert answer["HETERO_NUMBER_OF_SUBMODELS"] == str(submodels)
     assert float(answer["CHECKSUM"]) == pytest.approx(cpu_checksum(model), rel=1e-5)
-
-
-def test_a_placement_on_one_device_runs_on_it_alone(example: Example, tmp_path: Path) -> None:
-    model = four_ops()
-    files = save_annotated(model, placed(model), tmp_path, "net")
-
-    answer = printed(example(files.model))
-
-    assert answer["EXECUTION_DEVICES"] == "CPU"
-    assert answer["HETERO_NUMBER_OF_SUBMODELS"] == "1"
-    assert float(answer["CHECKSUM"]) == pytest.approx(cpu_checksum(model), rel=1e-5)
-
-
-def test_an_op_that_lost_its_mark_takes_the_device_of_a_neighbour(example: Example, tmp_path: Path) -> None:
-    model = four_ops()
-    files = save_annotated(model, placed(model, x="XCPU", softmax="XCPU"), tmp_path, "net")
-    core = ov.Core()
-    annotated = core.read_model(files.model)
-    for op in annotated.get_ops():
-        if op.get_friendly_name() in {"relu", "result"}:
-            del op.get_rt_info()["user_data:autoplace"]
-    ov.save_model(annotated, tmp_path / "gaps.xml", compress_to_fp16=False)
-
-    answer = printed(example(tmp_path / "gaps.xml", f"XCPU={CPU_PLUGIN}"))
-
-    assert answer["HETERO_NUMBER_OF_SUBMODELS"] == "2"
 
 
 def test_a_model_without_annotation_is_refused_with_a_sentence(example: Example, tmp_path: Path) -> None:

@@ -1,13 +1,15 @@
-"""Presses Ctrl-C in a command and looks at what is left.
+"""Presses Ctrl-C at random moments in every command and looks at what is left.
 
-Exit status 130 is also what a shell shows of a process that SIGINT ended, which is how Python ends before the
-program is loaded.
+For many of them: ``python tests/faults/interrupts.py --count 200 MODEL.xml``. Exit status 130 is also what a
+shell shows of a process that SIGINT ended, which is how Python ends before the program is loaded.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
+import random
 import select
 import shutil
 import signal
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +38,7 @@ def commands(model: Path, folder: Path) -> dict[str, list[str]]:
         "bench": ["bench", str(model), *short, "--seconds", "1"],
         "explain": ["explain", str(model), *short, "--mode", "profile"],
         "calibrate": ["calibrate", "--quick", "-o", str(folder / "target.json")],
+        "finetune": ["finetune", str(model), "--budget", "30", "-o", str(folder / "tuned")],
         "devices": ["devices"],
     }
 
@@ -193,3 +197,57 @@ def _marked(mark: str) -> list[int]:
             if f"{MARK}={mark}".encode() in environment:
                 found.append(int(folder.name))
     return found
+
+
+def main() -> int:
+    """Press Ctrl-C many times, print what happened, and fail if anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands", default="annotate,bench,explain,calibrate,finetune,devices")
+    parser.add_argument("model", type=Path, help="an IR")
+    options = parser.parse_args()
+    random_ = random.Random(options.seed)
+    counts: dict[str, Counter[str]] = {}
+    names = options.commands.split(",")
+    usual: dict[str, float] = {}
+    faulty = 0
+    done = 0
+    trial = 0
+    while done < options.count:
+        name = names[trial % len(names)]
+        trial += 1
+        folder = Path(tempfile.mkdtemp(prefix="interrupts-out-"))
+        try:
+            arguments = commands(options.model, folder)[name]
+            if name not in usual:
+                whole = interrupt(arguments, None)
+                usual[name] = whole.seconds
+                print(f"{name}: {usual[name]:.1f} s undisturbed, exit status {whole.code}", flush=True)
+                shutil.rmtree(folder)
+                folder.mkdir()
+            after = random_.uniform(0.0, usual[name])
+            left = interrupt(arguments, after)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        count = counts.setdefault(name, Counter())
+        if not left.interrupted or left.was_over:
+            count["over before"] += 1
+            usual[name] = min(usual[name], left.seconds)
+            continue
+        done += 1
+        # Ctrl-C ends tuning as the end of its budget does.
+        found = left.faults((130, 0) if name == "finetune" else (130,))
+        count[f"exit status {left.code}"] += 1
+        if found:
+            faulty += 1
+            print(f"{name} after {after:.2f} s: {'; '.join(found)}", flush=True)
+            print(left.output[-1500:].decode(errors="replace"), flush=True)
+    for name, count in counts.items():
+        print(f"{name}: " + ", ".join(f"{what} {number}x" for what, number in sorted(count.items())))
+    print(f"{done} interrupts, {faulty} with faults")
+    return int(faulty > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -47,5 +47,5 @@ def test_a_cached_model_is_not_taken_for_one_of_another_precision(model, inputs,
         config = {**MIXED, "CACHE_DIR": str(tmp_path), "INFERENCE_PRECISION_HINT": hint}
         compiled = ov.Core().compile_model(model, "AUTOPLACE:GPU,CPU", config)
         errors.append(relative_error(outputs_of(compiled, inputs), expected))
-    assert errors[1] < errors[0]
+    assert errors[1] < 0.1 * errors[0]
     assert errors[2] == pytest.approx(errors[0], rel=0.1)

@@ -251,9 +251,10 @@ def _imported(
     native = _native(core, "import_model")
     if b"<hetero " in _head(stream):
         return native(stream, f"{_HETERO}:{','.join(devices)}", properties)
-    note = note_behind(stream)
-    if note is not None:
-        return import_scheduled(core, stream, note, properties, native)
+    noted = note_behind(stream)
+    if noted is not None:
+        note, model = noted
+        return import_scheduled(core, model, note, properties, native)
     # A model that AUTOPLACE put on one device was exported by that device's own plugin.
     failures = []
     for device in devices:

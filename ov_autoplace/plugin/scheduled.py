@@ -65,9 +65,12 @@ _OF_THE_WHOLE = frozenset(
 )
 # Of the user's properties, those that the surrounding model obeys.
 _OUTER = ("PERF_COUNT", "LOG_LEVEL")
-# Behind an exported model: a JSON text, its length, and this. OpenVINO does not look there, and the model
-# itself cannot be looked into, because the CPU plugin writes it in a form of its own.
-_NOTE, _MARK = struct.Struct("<Q16s"), b"autoplace lanes\n"
+# Behind an exported model: a JSON text, its length, and this. The model itself cannot be looked into, because
+# the CPU plugin writes it in a form of its own.
+_SIZE, _MARK = struct.Struct("<Q"), b"autoplace lanes\n"
+# OpenVINO's CPU reads all that stands behind a model as more of its XML, whose characters it scrambles. None
+# of these letters is a scrambled "<", at which it would fail.
+_LETTERS = b"abcdefghijklmnqs"
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class ScheduledModel(PlacedModel):
         super().export_model(stream)
         note = json.dumps(asdict(self._note)).encode()
         stream.seek(0, io.SEEK_END)
-        stream.write(note + _NOTE.pack(len(note), _MARK))
+        stream.write(_in_letters(note) + _in_letters(_SIZE.pack(len(note))) + _MARK)
         if model_stream is not None:
             return None
         stream.seek(0)
@@ -233,24 +236,44 @@ def import_scheduled(
         return ScheduledModel(import_native(stream, SCHEDULE_DEVICE, _outer(properties)), note)
 
 
-def note_behind(stream: Any) -> ExportNote | None:
-    """What a :class:`ScheduledModel` noted behind what it exported; ``None`` for any other model.
+def note_behind(stream: Any) -> tuple[ExportNote, io.BytesIO] | None:
+    """What a :class:`ScheduledModel` noted behind what it exported, and the model before it.
+
+    Returns:
+        ``None`` for any other model.
 
     Raises:
         ModelError: The note is damaged.
     """
     content = stream.getbuffer() if isinstance(stream, io.BytesIO) else stream
     content = memoryview(content.data if isinstance(content, ov.Tensor) else content)
-    size, mark = _NOTE.unpack(content[-_NOTE.size :]) if len(content) >= _NOTE.size else (0, b"")
-    if mark != _MARK:
+    end = len(content) - len(_MARK)
+    if bytes(content[max(0, end) :]) != _MARK:
         return None
-    end = len(content) - _NOTE.size
+    begin = end - 2 * _SIZE.size
     try:
-        told = parse_json(bytes(content[max(0, end - size) : end]).decode())
-    except (ValueError, RecursionError) as cause:
+        (size,) = _SIZE.unpack(_of_letters(bytes(content[max(0, begin) : end])))
+        told = parse_json(_of_letters(bytes(content[max(0, begin - 2 * size) : begin])).decode())
+    except (ValueError, RecursionError, struct.error) as cause:
         raise ModelError(f"the exported model is damaged: {cause}; export it anew") from cause
     note = Record.of(told, "the exported model", ModelError)
-    return ExportNote(note.texts("devices"), note.text("cache"))
+    model = io.BytesIO(content[: begin - 2 * size])
+    return ExportNote(note.texts("devices"), note.text("cache")), model
+
+
+def _in_letters(content: bytes) -> bytes:
+    """Each half of a byte as one letter."""
+    return bytes(_LETTERS[half] for byte in content for half in (byte >> 4, byte & 15))
+
+
+def _of_letters(letters: bytes) -> bytes:
+    """What :func:`_in_letters` wrote.
+
+    Raises:
+        ValueError: These are others.
+    """
+    halves = [_LETTERS.index(letter) for letter in letters]
+    return bytes(16 * high + low for high, low in zip(halves[::2], halves[1::2], strict=True))
 
 
 def _settings(core: ov.Core, device: str, properties: Mapping[str, Any]) -> dict[str, str]:

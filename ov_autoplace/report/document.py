@@ -23,7 +23,7 @@ from bokeh.resources import Resources
 
 from ov_autoplace._version import __version__
 
-__all__ = ["chart", "document", "facts_list", "header", "note", "safe_json", "section"]
+__all__ = ["chart", "document", "facts_list", "header", "safe_json", "section"]
 
 _SCRIPTS = ("common.js", "ops.js", "explorer.js", "page.js")  # each may use what those before it define
 
@@ -53,11 +53,6 @@ def facts_list(facts: Sequence[tuple[str, str]]) -> str:
     """Names over values."""
     cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts)
     return f"<dl>{cells}</dl>"
-
-
-def note(*sentences: str) -> str:
-    """Something to know before one looks."""
-    return f'<p class="note">{escape(" ".join(filter(None, sentences)))}</p>'
 
 
 def chart(charts: list[figure], drawn: figure) -> str:

@@ -22,13 +22,13 @@ from ov_autoplace.explain.tables import (
 )
 from ov_autoplace.report.charts import curve_chart, latency_chart
 from ov_autoplace.report.contents import Contents
-from ov_autoplace.report.document import chart, document, facts_list, header, note, section
+from ov_autoplace.report.document import chart, document, facts_list, header, section
 from ov_autoplace.report.graph import graph_chart, graph_facts
 from ov_autoplace.report.nodes import DrawnGraph, drawn_graph
 from ov_autoplace.report.palette import device_styles
 from ov_autoplace.report.record import Analysis, analysis_of, placement_record
 from ov_autoplace.report.schedule import draws_groups, schedule_chart
-from ov_autoplace.report.tables import table
+from ov_autoplace.report.tables import note, table
 
 __all__ = ["page"]
 

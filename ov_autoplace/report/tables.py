@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from html import escape
 
 from ov_autoplace.explain.tables import Table
-from ov_autoplace.report.document import note
 from ov_autoplace.report.palette import MUTED
 
-__all__ = ["table"]
+__all__ = ["note", "table"]
 
 _SHORT, _LONG = 11, 18  # characters
 _PART_ENDS = re.compile(r"(?<=[A-Za-z0-9][._/:])(?=[A-Za-z])|(?<=[a-z])(?=[A-Z])")
 _PIECE = re.compile(rf"(?:\S{{1,{_LONG}}}(?!\S)|\s)+|\S{{{_LONG}}}")
+
+
+def note(*sentences: str) -> str:
+    """Something to know before one looks."""
+    return f'<p class="note">{escape(" ".join(filter(None, sentences)))}</p>'
 
 
 def table(shown: Table, swatches: Mapping[str, str] | None = None) -> str:

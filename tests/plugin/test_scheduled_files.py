@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from lane_models import F32, by_name, on_cpu, on_lanes, ramps, towers
 from ov_autoplace.errors import ModelError
 from ov_autoplace.placement.scheduled import scheduled_model
-from ov_autoplace.plugin.scheduled import ScheduledModel
+from ov_autoplace.plugin.scheduled import ScheduledModel, _in_letters
 from places import CPU_PLUGIN
 
 X = ramps()
@@ -64,13 +65,35 @@ def test_an_export_of_another_program_is_imported(core) -> None:
         np.testing.assert_allclose(imported(X)[0], compiled(X)[0], rtol=1e-5)
 
 
+def test_an_export_is_imported_whatever_its_length(core) -> None:
+    """What the CPU reads behind a model it makes out by where it stands there."""
+    lengths = set()
+    for letters, others in itertools.product(range(4), range(3)):
+        model = towers()
+        model.set_friendly_name("net" + "x" * letters)
+        model.inputs[0].get_node().set_friendly_name("input" + "x" * others)
+        compiled = on_lanes(core, model, by_name(model, (0, 1, 0)))
+        blob, plain = compiled.export_model().getvalue(), io.BytesIO()
+        ov.CompiledModel(compiled).export_model(plain)
+        lengths.add(len(plain.getvalue()))
+        for device in ("AUTOPLACE", "CPU"):
+            np.testing.assert_allclose(core.import_model(blob, device)(X)[0], compiled(X)[0], rtol=1e-5)
+    assert len(lengths) > 5
+
+
 def test_a_damaged_export_is_refused_in_one_sentence(core) -> None:
     model = towers()
     blob = on_lanes(core, model, by_name(model, (0, 1, 0))).export_model().getvalue()
+    devices = _in_letters(b'"devices"')
+    assert devices in blob
     with pytest.raises(ModelError, match="export it anew"):
-        core.import_model(blob.replace(b'{"devices"', b'{"devices\xff'), "AUTOPLACE")
+        core.import_model(blob.replace(devices, devices[:-2] + b"zz"), "AUTOPLACE")
+    with pytest.raises(ModelError, match="export it anew"):
+        core.import_model(blob.replace(devices, _in_letters(b'"devices\xff')), "AUTOPLACE")
+    with pytest.raises(ModelError, match="export it anew"):
+        core.import_model(blob[-20:], "AUTOPLACE")
     with pytest.raises(ModelError, match="'devices' must be a list"):
-        core.import_model(blob.replace(b'"devices"', b'"d_vices"'), "AUTOPLACE")
+        core.import_model(blob.replace(devices, _in_letters(b'"d_vices"')), "AUTOPLACE")
 
 
 def test_a_file_runs_through_autoplace_on_a_plain_core(core, tmp_path: Path) -> None:

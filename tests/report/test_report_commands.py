@@ -133,7 +133,10 @@ def test_a_trace_makes_its_folder_and_is_refused_where_that_cannot_be_one(
     assert "occupied" in outcome.err
 
 
-def test_explain_prints_subgraphs_in_the_order_of_the_run(cli: Command, small_ir: Path) -> None:
+def test_explain_prints_subgraphs_in_the_order_of_the_run(
+    cli: Command, small_ir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # all columns have room
     titles, rows = ["Subgraphs in the order", "What would change the prediction"], list[list[str]]()
     for line in cli("explain", small_ir, *SPLIT).out.splitlines():
         if titles and line.startswith(titles[0]):

@@ -152,7 +152,10 @@ def _skeleton(text: str) -> list[str]:
     kept = []
     for line in text.splitlines():
         if line.startswith("┃"):
-            kept.append("table of " + line.split("┃")[1].strip())
+            heading = line.split("┃")[
+                1
+            ].strip()  # empty in a line of other headings, of which some have several
+            kept += ["table of " + heading] if heading else []
         elif line.startswith("│"):
             if kept[-1] != "row":
                 kept.append("row")

@@ -29,6 +29,7 @@ from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, best_hint, chosen, f
 from ov_autoplace.decide.stages import rates
 from ov_autoplace.decide.stages.rates import Rates, enter_pools
 from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import plugin_library
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, ProfilingError
@@ -188,6 +189,15 @@ def test_fewer_rounds_than_a_latency_needs_prove_no_rate(monkeypatch) -> None:
     verdict, _ = decided(session, monkeypatch, field)
     assert verdict.winner.name == "hint"
     assert "time budget" in detail(verdict, Kind.NO_RATE_BETTER)
+
+
+def test_who_was_compiled_in_time_takes_part_when_the_time_is_over() -> None:
+    field = [way("hint", 1.0, 1.0, hint=True), way("early", 1.0, 1.0), way("late", 1.0, 1.0)]
+    bench = Workbench(ScriptedSession({}), None, Budget(1e6))
+    enter_pools(bench, field[:2])
+    bench.budget.seconds = 0.0
+    enter_pools(bench, field)
+    assert [bool(candidate.dropped) for candidate in field] == [False, False, True]
 
 
 def test_an_answer_of_two_shows_what_each_was_measured_for(monkeypatch) -> None:

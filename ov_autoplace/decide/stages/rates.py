@@ -114,9 +114,7 @@ class Rates(Stage):
             return self._verdict(self._settled, finding)
         with context.phase("measure"):
             once = max(_RACE_SECONDS, rate_seconds(len(candidates)))
-            context.allow(
-                max(context.budget.seconds, context.budget.spent + 2 * once) - context.budget.seconds
-            )
+            context.allow(max(0.0, context.budget.spent + 2 * once - context.budget.seconds))
             if all(c.dropped for c in candidates):
                 return self._not_run(context)
             run_pools(context.bench, candidates, _FIRST * context.budget.left)
@@ -134,9 +132,8 @@ class Rates(Stage):
         self._field += candidates
         with context.phase("compile"):
             enter_pools(context.bench, self._field)
-        context.allow(
-            time.perf_counter() - start
-        )  # a budget that nobody gave grows with what compiling takes
+        # A budget that nobody gave grows with what compiling takes.
+        context.allow(time.perf_counter() - start)
 
     def _only(self, context: Context, devices: Sequence[str]) -> Pair | None:
         """The hint of the only device, where nothing else is worth measuring."""
@@ -275,7 +272,7 @@ def enter_pools(bench: Workbench, candidates: Sequence[Candidate]) -> None:
         candidate.dropped = "" if candidate.is_wrong else candidate.dropped
 
     def is_affordable(candidate: Candidate, _: list[Candidate]) -> bool:
-        return candidate.plan.is_default or bench.budget.left > 0
+        return bench.is_compiled(candidate) or candidate.plan.is_default or bench.budget.left > 0
 
     asked = [c for c in candidates if not c.dropped]
     right = bench.enter(asked, is_affordable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -145,19 +146,19 @@ class Context:
             self.budget.seconds += seconds
 
 
-class Stage:
+class Stage(ABC):
     """One kind of answer: who could be it, and how they have to win."""
 
     def estimate(self, context: Context) -> Verdict | None:
         """The answer so far where nothing may be measured; ``None`` where there is none yet."""
         return context.verdict if context.has_verdict else None
 
-    def reserve(self, context: Context) -> None:
+    def reserve(self, context: Context) -> None:  # noqa: B027 - most keep nothing
         """Keep some of a budget that does not grow, for when it is this stage's turn."""
 
+    @abstractmethod
     def propose(self, context: Context) -> list[Candidate]:
         """Who could beat the answer so far; measures what that needs."""
-        raise NotImplementedError
 
     def decide(self, context: Context, candidates: Sequence[Candidate]) -> Verdict | None:
         """Race candidates with the answer so far.

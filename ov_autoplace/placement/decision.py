@@ -161,11 +161,6 @@ class Candidate:
         distinct = dict.fromkeys(self.plan.models)
         return (self.name, *(f"{self.name} (model {i})" for i in range(2, len(distinct) + 1)))
 
-    @property
-    def has_failed(self) -> bool:
-        """Whether it left its latest race for another reason than being slower."""
-        return bool(self.dropped) and (not self.times or self.dropped.startswith("failed"))
-
 
 @dataclass(frozen=True, eq=False)
 class Decision(Explained):

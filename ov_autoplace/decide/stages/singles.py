@@ -44,8 +44,8 @@ class Singles(Stage):
             _mend(context, tuple(counted.samples))
         context.known = known = Measured(context.session, counted)
         once = sum(float(np.median(samples)) for samples in counted.samples.values())
-        base = context.budget.seconds + _COMPILATIONS * counted.compile_seconds
-        context.allow(base + min(base, _INFERENCES * once) - context.budget.seconds)
+        context.allow(_COMPILATIONS * counted.compile_seconds)
+        context.allow(min(context.budget.seconds, _INFERENCES * once))
         with context.phase("solve"):
             context.problem = machine.problem(
                 context.costs.counted(known, free_transfers(machine.devices)).table

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.graph.extract import extract
     from ov_autoplace.measure.profiled import profile
-    from ov_autoplace.placement.annotation import annotate
-    from ov_autoplace.placement.fitting import count_subgraphs
-    from ov_autoplace.placement.placement import Placement, Schedule
-    from ov_autoplace.placement.simulator import simulate
+    from ov_autoplace.plan.annotation import annotate
+    from ov_autoplace.plan.fitting import count_subgraphs
+    from ov_autoplace.plan.placement import Placement, Schedule
+    from ov_autoplace.plan.simulator import simulate
     from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune

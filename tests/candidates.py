@@ -15,9 +15,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.race import Race
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.workbench import Workbench
-from ov_autoplace.placement.decision import Candidate, Decision, Load
-from ov_autoplace.placement.findings import Finding, Kind
-from ov_autoplace.placement.plan import plan_of_groups
+from ov_autoplace.plan.decision import Candidate, Decision, Load
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.plan import plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.session import ProfilingSession

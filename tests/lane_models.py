@@ -10,10 +10,10 @@ import openvino as ov
 from openvino import opset13 as ops
 
 from ov_autoplace.graph.passes import FOLDED, formed
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.schedulable import Role, ops_of
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.schedulable import Role, ops_of
+from ov_autoplace.plan.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 
 __all__ = [

@@ -1,6 +1,6 @@
 """The ``overlap`` objective in plain Python, from its definition: sets, and one moment after the other.
 
-Written from the prose of ``ov_autoplace/placement/simulator.py``: sets of relatives where the core has bits,
+Written from the prose of ``ov_autoplace/plan/simulator.py``: sets of relatives where the core has bits,
 the work that is left of every submodel where the core has the moments at which they end.
 """
 

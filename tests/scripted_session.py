@@ -11,7 +11,7 @@ import numpy as np
 
 from candidates import result_of
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.plan import Plan
+from ov_autoplace.plan.plan import Plan
 
 __all__ = ["NOISE", "ScriptedSession"]
 

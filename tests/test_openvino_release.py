@@ -2,7 +2,7 @@
 
 After a change of ``OPENVINO_VERSION`` these fail first, and their names say what the new release does
 otherwise; a comment says who relies on it. Whether HETERO still cuts models by the rules of our partition is
-asked in ``tests/placement/test_partition.py``.
+asked in ``tests/plan/test_partition.py``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_what_is_private_or_of_a_tool_and_used_is_there() -> None:
 
 
 def test_notes_of_ops_survive_a_file_under_this_kind_of_name_only(model: ov.Model, tmp_path: Path) -> None:
-    # placement/annotation.py, csrc/extension/marks.cpp
+    # plan/annotation.py, csrc/extension/marks.cpp
     for op in model.get_ops():
         op.get_rt_info()["user_data:autoplace"] = "CPU"
         op.get_rt_info()["affinity"] = "CPU"

@@ -28,7 +28,7 @@ from rich.progress import track
 from held_out_machines import held_out_task
 from ov_autoplace._base.files import write_atomically
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.simulator import OBJECTIVES
+from ov_autoplace.plan.simulator import OBJECTIVES
 from ov_autoplace.training.examples import by_family, label_task
 from ov_autoplace.training.labelled import Labelled, load_labelled, shard_bytes
 from ov_autoplace.training.teaching import SHARD, Teaching, shard_path

@@ -36,7 +36,7 @@ from ov_autoplace import annotate, count_subgraphs, extension_path
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph import coarsen, extract
 from ov_autoplace.graph.passes import NAMED, formed
-from ov_autoplace.placement.annotation import annotated_placement
+from ov_autoplace.plan.annotation import annotated_placement
 from random_dynamic_models import random_dynamic_model
 from random_models import random_model
 

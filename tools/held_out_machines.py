@@ -18,7 +18,7 @@ import numpy as np
 from ov_autoplace.cost.lanes import CORUN_FACTOR, EXECUTOR_SECONDS, with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.placement.simulator import OBJECTIVES
+from ov_autoplace.plan.simulator import OBJECTIVES
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.targets import Task
 from ov_autoplace.training.workload import Workload

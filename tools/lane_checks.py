@@ -15,12 +15,12 @@ from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.passes import FOLDED, formed
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.cutting import cut
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.schedulable import Role, ops_of
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.cutting import cut
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.planning import lane_plan
+from ov_autoplace.plan.schedulable import Role, ops_of
+from ov_autoplace.plan.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 
 FAULTS = frozenset({"different", "fails"})

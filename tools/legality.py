@@ -33,9 +33,9 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph import coarsen
 from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.annotation import annotate, set_affinities
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.legality import BrokenBond, broken_bonds
+from ov_autoplace.plan.annotation import annotate, set_affinities
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.legality import BrokenBond, broken_bonds
 
 NO_GROUPS, NOT_RUN = "no groups", "not run by the CPU"
 CLASSES = (

@@ -14,7 +14,7 @@ from ov_autoplace.devices.names import is_emulated
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract, extract_structure
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.placement.partition import graph_subgraphs, number_devices
+from ov_autoplace.plan.partition import graph_subgraphs, number_devices
 
 TOLERANCE = 1e-3
 """Largest :func:`relative_error` of answers that are the same, where both were computed in f32."""

@@ -28,8 +28,8 @@ from ov_autoplace.errors import OptionError
 
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
-    from ov_autoplace.placement.decision import Decision
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plan.decision import Decision
+    from ov_autoplace.plan.placement import Placement
     from ov_autoplace.plugin.annotated_files import AnnotatedFiles
 
 __all__ = ["annotate"]
@@ -75,7 +75,7 @@ def annotate(
         raise OptionError(f"--fit writes nothing, so --{unused} has no use; leave one of them away")
     check_outputs(page, trace, [model])
     from ov_autoplace.cli.request import decision_of, open_model
-    from ov_autoplace.placement import fitting
+    from ov_autoplace.plan import fitting
     from ov_autoplace.plugin.annotated_files import save_fitted
 
     request = open_model(model)

@@ -18,7 +18,7 @@ from ov_autoplace.errors import ProfilingError
 if TYPE_CHECKING:
     from ov_autoplace.decide.comparison import Comparison
     from ov_autoplace.measure.measured_run import MeasuredRun
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.plan.decision import Candidate
 
 __all__ = ["bench"]
 
@@ -72,7 +72,7 @@ def bench(
 
 def _rounds(candidates: Sequence[Candidate]) -> str:
     """How often all of them were run, where latencies were measured."""
-    from ov_autoplace.placement.decision import Load
+    from ov_autoplace.plan.decision import Load
 
     steady, paused = (max(len(c.on(load)) for c in candidates) for load in (Load.STEADY, Load.PAUSED))
     how = f"{counted(steady, 'round')} back to back, {paused:,} in which all rest 3 ms before each inference"

@@ -15,7 +15,7 @@ from ov_autoplace.cost.table import CostTable
 if TYPE_CHECKING:
     from ov_autoplace.cli.request import Request
     from ov_autoplace.decide.options import PlacerOptions
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plan.placement import Placement
 
 __all__ = ["fit_of", "overfull", "print_fit"]
 

@@ -21,15 +21,15 @@ from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.errors import DeviceError, ModelError, PlacementError
 from ov_autoplace.graph.passes import NAMED, NAMES, run_passes
-from ov_autoplace.placement.annotation import annotated_placement
-from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.findings import Finding, Kind
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.annotation import annotated_placement
+from ov_autoplace.plan.decision import Candidate, Decision
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.placement import Placement
 
 if TYPE_CHECKING:
     from ov_autoplace.explain.answer import Answer
     from ov_autoplace.explain.explanation import Explanation
-    from ov_autoplace.placement.fitting import FittedPlacement
+    from ov_autoplace.plan.fitting import FittedPlacement
 
 __all__ = [
     "Request",
@@ -169,7 +169,7 @@ class Request:
         return Answer.of(str(self.path), decision_of(placement), explanation, options, self.model, run)
 
     def _decided(self, placement: Placement, chosen: str, how: str) -> tuple[Placement, FittedPlacement]:
-        from ov_autoplace.placement.fitting import fit
+        from ov_autoplace.plan.fitting import fit
 
         fitted = fit(self.model, placement)
         candidate = Candidate(chosen, placement.plan, subgraphs=fitted.submodels)

@@ -16,7 +16,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.proposals import ProposalSource, propose
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]

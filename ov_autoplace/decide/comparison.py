@@ -27,10 +27,10 @@ from ov_autoplace.measure.isolation.interface import Executable
 from ov_autoplace.measure.loads import run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.sustained import turn_seconds
-from ov_autoplace.placement.decision import Candidate, Decision, Load
-from ov_autoplace.placement.fitting import fit
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import ModelPlan, Plan, PoolPlan, WholePlan
+from ov_autoplace.plan.decision import Candidate, Decision, Load
+from ov_autoplace.plan.fitting import fit
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import ModelPlan, Plan, PoolPlan, WholePlan
 
 __all__ = ["Comparison", "compared_rates", "comparison"]
 

@@ -30,8 +30,8 @@ from ov_autoplace.decide.widths import is_worth_measuring, widths_for
 from ov_autoplace.decide.workbench import Raced, Workbench
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel, prepare
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import Plan, PoolPlan, WholePlan
 
 __all__ = ["Confirmation", "confirm"]
 

@@ -18,7 +18,7 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
+from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Context", "Stage"]

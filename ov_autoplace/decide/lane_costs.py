@@ -12,10 +12,10 @@ from ov_autoplace.decide.divisions import Division
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import counted_profile
-from ov_autoplace.placement.lane import Form, Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.plan.lane import Form, Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.planning import lane_plan
 
 __all__ = ["LaneCosts", "executor_table", "lane_costs"]
 

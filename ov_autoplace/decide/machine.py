@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # compiling with a decision from the cache, which shall be qu
     from ov_autoplace.graph.prepare import PreparedModel
     from ov_autoplace.measure.counting import CountedDevices
     from ov_autoplace.measure.session import ProfilingSession
-    from ov_autoplace.placement.findings import Finding
+    from ov_autoplace.plan.findings import Finding
     from ov_autoplace.problem.problem import Problem
 
 __all__ = ["KnownCosts", "Machine"]
@@ -144,7 +144,7 @@ class Machine:
             left_out: Why a device takes no part, by device. A device whose times are made up is named too.
         """
         from ov_autoplace.devices.names import EMULATED, is_emulated
-        from ov_autoplace.placement.findings import Finding, Kind
+        from ov_autoplace.plan.findings import Finding, Kind
 
         if self.target is not None and self.options.mode == "ZERO_SHOT":
             found = [d for d in self.devices if EMULATED in self.target.device(d).full_name]

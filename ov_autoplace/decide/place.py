@@ -14,8 +14,8 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.extra_devices import own_core
-from ov_autoplace.placement.fitting import FittedPlacement
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.fitting import FittedPlacement
+from ov_autoplace.plan.placement import Placement
 
 __all__ = ["machine_for", "place", "place_fitted"]
 
@@ -96,7 +96,7 @@ def place(
 
 
 def place_fitted(machine: Machine, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
-    """:func:`place`, with what :func:`~ov_autoplace.placement.fitting.fit` finds for the two.
+    """:func:`place`, with what :func:`~ov_autoplace.plan.fitting.fit` finds for the two.
 
     Whoever writes or counts the placement next need not read the model again then, as long as nobody changes
     it. ``None`` where the decision did not need it.

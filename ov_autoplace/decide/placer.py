@@ -47,11 +47,11 @@ from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.findings import Finding, Kind, sentence
-from ov_autoplace.placement.fitting import FittedPlacement, fit_prepared
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Candidate, Decision
+from ov_autoplace.plan.findings import Finding, Kind, sentence
+from ov_autoplace.plan.fitting import FittedPlacement, fit_prepared
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.policy.runner import find_policy
 
 __all__ = ["STAGES", "Placer"]
@@ -101,7 +101,7 @@ class Placer:
         return self.place_fitted(model)[0]
 
     def place_fitted(self, model: ov.Model) -> tuple[Placement, FittedPlacement | None]:
-        """:meth:`place`, with what :func:`~ov_autoplace.placement.fitting.fit` finds, where that is known."""
+        """:meth:`place`, with what :func:`~ov_autoplace.plan.fitting.fit` finds, where that is known."""
         self._seconds = {}
         machine = self._machine
         with self._phase("extract"):

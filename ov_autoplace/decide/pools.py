@@ -21,10 +21,10 @@ from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import HINT, Member, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import HINT, Member, PoolPlan, SplitPlan, WholePlan
 
 __all__ = [
     "able_devices",

@@ -11,9 +11,9 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
 from ov_autoplace.errors import CheckpointError, PlacementError
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.plan import plan_of_groups
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.plan import plan_of_groups
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.merging import graph_within_reach
 from ov_autoplace.policy.readout import draw
 from ov_autoplace.policy.runner import PolicyRunner

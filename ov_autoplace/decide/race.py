@@ -24,8 +24,8 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.loads import PAUSE_SECONDS, Timing
 from ov_autoplace.measure.sustained import race_seconds
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Finding, Kind
 
 __all__ = ["CONFIRMATION", "FIRST_RACE", "PAUSED_SECONDS", "Race", "must_win_after_pauses"]
 

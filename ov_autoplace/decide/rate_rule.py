@@ -17,8 +17,8 @@ import numpy as np
 from ov_autoplace._base.statistics import Interval
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.verdict import paired, were_disturbed
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.plan import PoolPlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import PoolPlan
 
 __all__ = [
     "RATE_LOADS",

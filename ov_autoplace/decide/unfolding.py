@@ -23,10 +23,10 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.fitting import FittedPlacement
-from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import count_graph_subgraphs, number_devices
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.fitting import FittedPlacement
+from ov_autoplace.plan.legality import broken_bonds
+from ov_autoplace.plan.partition import count_graph_subgraphs, number_devices
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["runs_as_it_is", "unfolded"]

@@ -15,8 +15,8 @@ from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.loads import Timing
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Explained, Finding, Kind
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Explained, Finding, Kind
 
 __all__ = [
     "ESTIMATE_MARGIN",

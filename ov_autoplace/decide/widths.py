@@ -29,8 +29,8 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_fail
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.plan import WholePlan
 
 __all__ = [
     "LONGEST_STOPPED_SECONDS",

@@ -20,7 +20,7 @@ from ov_autoplace.measure.isolation.interface import Compiled, Pool
 from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.model_file import failing_on
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate, Load
+from ov_autoplace.plan.decision import Candidate, Load
 
 __all__ = ["Raced", "Workbench"]
 

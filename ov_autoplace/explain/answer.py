@@ -27,7 +27,7 @@ from ov_autoplace.explain.tables import (
 )
 from ov_autoplace.explain.timeline import LaneUse, Stage
 from ov_autoplace.explain.what_if import WhatIf, what_ifs
-from ov_autoplace.placement.decision import Candidate, Decision
+from ov_autoplace.plan.decision import Candidate, Decision
 
 __all__ = ["Answer"]
 

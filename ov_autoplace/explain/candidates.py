@@ -11,7 +11,7 @@ from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, median_interval
 from ov_autoplace._base.text import counted, milliseconds, relative_difference
 from ov_autoplace.explain.tables import Table
-from ov_autoplace.placement.decision import Candidate, Load
+from ov_autoplace.plan.decision import Candidate, Load
 
 __all__ = [
     "CandidateRow",

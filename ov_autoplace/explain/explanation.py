@@ -15,12 +15,12 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.timeline import Cut, Timeline
-from ov_autoplace.placement.placement import Schedule
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.plan.placement import Schedule
+from ov_autoplace.plan.simulator import simulate, simulate_batch
 from ov_autoplace.problem.constraints import pinned_devices
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.plan.decision import Candidate
 
 __all__ = ["Explanation", "GroupCost"]
 

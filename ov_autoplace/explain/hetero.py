@@ -14,7 +14,7 @@ from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import NOBODY, ROUNDING, Cut, Stage, Timeline, Transfer, lane_uses
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.plan.decision import Candidate
 
 __all__ = ["HeteroExplanation"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from ov_autoplace._base.arrays import BoolArray, IntArray
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.timeline import NOBODY, ROUNDING, Stage, Timeline, Transfer, lane_uses, with_path
-from ov_autoplace.placement.simulator import parts_of
+from ov_autoplace.plan.simulator import parts_of
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.plan.decision import Candidate
 
 __all__ = ["LaneExplanation"]
 

@@ -8,7 +8,7 @@ from ov_autoplace._base.text import milliseconds
 from ov_autoplace.explain.candidates import CandidateRow, answer_facts
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.what_if import WhatIf
-from ov_autoplace.placement.decision import Decision
+from ov_autoplace.plan.decision import Decision
 
 __all__ = ["Fact", "bound_of", "decision_facts", "placement_facts"]
 

@@ -14,13 +14,13 @@ from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.explain.explanation import Explanation
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import WholePlan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.solvers import solve
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.decision import Candidate
+    from ov_autoplace.plan.decision import Candidate
 
 __all__ = ["WhatIf", "what_ifs"]
 

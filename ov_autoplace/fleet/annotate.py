@@ -12,7 +12,7 @@ from ov_autoplace.fleet.measurement import Measurement
 from ov_autoplace.fleet.merging import Merged, merge
 from ov_autoplace.fleet.models import SharedModel
 from ov_autoplace.fleet.run import FleetRun, Group
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 
 __all__ = ["KindPlacement", "place_on_fleet"]
 

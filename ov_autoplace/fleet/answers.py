@@ -14,10 +14,10 @@ from ov_autoplace._base.json_fields import Record
 from ov_autoplace.cost.table_json import table_of_text, table_text
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.errors import FleetError, PlacementError
-from ov_autoplace.placement.decision import Candidate, Decision, Load, Scheduled
-from ov_autoplace.placement.findings import Finding
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, read_plan
+from ov_autoplace.plan.decision import Candidate, Decision, Load, Scheduled
+from ov_autoplace.plan.findings import Finding
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, read_plan
 
 __all__ = ["placement_of", "placement_values"]
 

@@ -17,7 +17,7 @@ from ov_autoplace.decide.machine import KnownCosts
 from ov_autoplace.errors import FleetError
 from ov_autoplace.measure.attribution import Attribution
 from ov_autoplace.measure.counting import Column, CountedDevices
-from ov_autoplace.placement.lane import Form
+from ov_autoplace.plan.lane import Form
 
 __all__ = ["Measurement", "names_digest"]
 

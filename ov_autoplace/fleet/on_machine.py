@@ -27,8 +27,8 @@ from ov_autoplace.fleet.models import local_model
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.calibrate import calibrate as measured_target
 from ov_autoplace.measure.counting import count_devices
-from ov_autoplace.placement.fitting import fit
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.fitting import fit
+from ov_autoplace.plan.placement import Placement
 
 __all__ = ["calibrate", "count", "place"]
 

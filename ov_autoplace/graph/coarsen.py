@@ -33,7 +33,7 @@ def coarsen(
     No tensor between two groups is one that HETERO cannot transfer (see
     :data:`~ov_autoplace.graph.rules.MUST_RULES` for why each rule is needed). HETERO runs most placements of
     the groups, not all: to break a cycle of subgraphs it cuts one device's subgraph, if need be inside a
-    group. :func:`~ov_autoplace.placement.legality.broken_bonds` tells what that would part; the simulator
+    group. :func:`~ov_autoplace.plan.legality.broken_bonds` tells what that would part; the simulator
     calls such a placement infinite, and ``annotate`` and ``count_subgraphs`` refuse it with the reason.
 
     Args:

@@ -48,7 +48,7 @@ class ComputationGraph:
         hard_edges: Edges that HETERO can never cut, as producer and consumer, ``int32[H, 2]``: they lead to
             axes and the like, which devices want as Constants.
         bounded_edges: Edges that HETERO cannot cut in the model as it is, because a dynamic dimension has a
-            lower bound, ``int32[B, 2]``; ``placement/bounded.py``
+            lower bound, ``int32[B, 2]``; ``plan/bounded.py``
             mends that where a model is annotated or compiled.
         wanted_size_edges: Edges that HETERO cannot cut because a device has to find out a size from all that
             they connect, ``int32[W, 2]``.

@@ -16,7 +16,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.placement.lane import Form
+from ov_autoplace.plan.lane import Form
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import NodeTime

@@ -9,7 +9,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.plan.simulator import simulator_of
 
 __all__ = ["Observation", "corrected_table", "perturbed_table"]
 

@@ -21,8 +21,8 @@ from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import FEWEST_RUNS, MOST_RUNS, SECONDS
-from ov_autoplace.placement.lane import Form
-from ov_autoplace.placement.plan import WholePlan, plan_of_groups
+from ov_autoplace.plan.lane import Form
+from ov_autoplace.plan.plan import WholePlan, plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable

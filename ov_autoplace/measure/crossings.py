@@ -21,7 +21,7 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.plan.simulator import simulator_of
 
 __all__ = ["PROBES", "probe_assignments", "with_crossing_costs"]
 

@@ -24,7 +24,7 @@ from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.plan.simulator import simulator_of
 
 __all__ = ["Feasibility", "feasibility_of", "memory_capacity"]
 

@@ -21,7 +21,7 @@ from ov_autoplace.measure.isolation.interface import Compiled, Executable, Pool
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import reported_failure
 from ov_autoplace.measure.sustained import run_over_periods
-from ov_autoplace.placement.decision import Load
+from ov_autoplace.plan.decision import Load
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import RaceResult

@@ -15,7 +15,7 @@ from ov_autoplace.measure.node_counts import count_nodes
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable
     from ov_autoplace.measure.session import ProfilingSession
-    from ov_autoplace.placement.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
+    from ov_autoplace.plan.plan import LanePlan, ModelPlan, SplitPlan, WholePlan
 
 __all__ = ["MeasuredNode", "MeasuredRun", "MeasuredStage", "measure_run"]
 

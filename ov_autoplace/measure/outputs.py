@@ -41,8 +41,8 @@ from ov_autoplace import _core
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.records import bodies_of
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Finding, Kind
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Executable

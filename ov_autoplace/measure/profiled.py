@@ -29,7 +29,7 @@ from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
-from ov_autoplace.placement.plan import plan_of_groups
+from ov_autoplace.plan.plan import plan_of_groups
 
 __all__ = ["Profile", "counted_profile", "profile", "profile_session"]
 

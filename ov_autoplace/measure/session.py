@@ -36,17 +36,17 @@ from ov_autoplace.measure.model_file import (
     reported_failure,
     save_ir,
 )
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.partition import completed
-from ov_autoplace.placement.plan import Compiler, LanePlan, PoolPlan, SplitPlan, WholePlan
-from ov_autoplace.placement.scheduled import (
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.partition import completed
+from ov_autoplace.plan.plan import Compiler, LanePlan, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.scheduled import (
     SCHEDULE_DEVICE,
     SCHEDULE_PROPERTIES,
     plan_of,
     scheduled_model,
 )
-from ov_autoplace.placement.stored_submodels import WeightsFile
+from ov_autoplace.plan.stored_submodels import WeightsFile
 
 if TYPE_CHECKING:
     from ov_autoplace._base.budget import Budget

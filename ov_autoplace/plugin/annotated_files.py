@@ -15,11 +15,11 @@ from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
 from ov_autoplace.graph.passes import NAMED, run_passes
-from ov_autoplace.placement.annotation import summarize, write_placement
-from ov_autoplace.placement.fitting import FittedPlacement, fit
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.annotation import summarize, write_placement
+from ov_autoplace.plan.fitting import FittedPlacement, fit
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.scheduled import scheduled_model
 
 __all__ = ["AnnotatedFiles", "save_annotated", "save_fitted"]
 
@@ -70,7 +70,7 @@ def save_fitted(fitted: FittedPlacement, files: AnnotatedFiles, *, in_place: boo
     """Write an annotated model with its weights, and its affinities.
 
     A placement with a plan for lanes becomes a model with the plan in it; see
-    :mod:`ov_autoplace.placement.scheduled`.
+    :mod:`ov_autoplace.plan.scheduled`.
 
     The affinity file is for the model as it is given, as programs read it that set the affinities
     themselves. The annotated model may have its shape computations folded, and then be cut otherwise.

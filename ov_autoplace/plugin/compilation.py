@@ -17,9 +17,9 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
-from ov_autoplace.placement.annotation import annotated_placement, set_affinities
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.annotation import annotated_placement, set_affinities
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -176,7 +176,7 @@ class _Compiler:
 
     def compile_lanes(self, plan: LanePlan) -> ov.CompiledModel:
         """For the package's executor."""
-        from ov_autoplace.placement.scheduled import scheduled_model
+        from ov_autoplace.plan.scheduled import scheduled_model
         from ov_autoplace.plugin.scheduled import compile_scheduled
 
         model, properties = scheduled_model(self._model, plan), self._machine.options.properties

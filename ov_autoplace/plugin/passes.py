@@ -9,7 +9,7 @@ import openvino as ov
 from openvino.passes import ModelPass
 
 from ov_autoplace.decide.place import place
-from ov_autoplace.placement.annotation import annotate
+from ov_autoplace.plan.annotation import annotate
 
 __all__ = ["AutoplacePass"]
 

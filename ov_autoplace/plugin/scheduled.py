@@ -24,7 +24,7 @@ from ov_autoplace._base.json_fields import Record, parse_json
 from ov_autoplace.devices.extension import add_extension, schedule_ops
 from ov_autoplace.devices.names import device_settings, single_device_config
 from ov_autoplace.errors import ModelError
-from ov_autoplace.placement.scheduled import (
+from ov_autoplace.plan.scheduled import (
     OP_NAME,
     SCHEDULE_DEVICE,
     SCHEDULE_PROPERTIES,
@@ -190,7 +190,7 @@ def compile_scheduled(
 
     Args:
         core: The Core whose devices and settings the lanes have, as far as the plan does not set them itself.
-        model: A model of :func:`~ov_autoplace.placement.scheduled.scheduled_model`, or one that was read from
+        model: A model of :func:`~ov_autoplace.plan.scheduled.scheduled_model`, or one that was read from
             a file; it is not modified.
         properties: What the user asks of OpenVINO. It goes to the lanes.
         compile_native: Compiles; ``None`` takes the Core's own method.

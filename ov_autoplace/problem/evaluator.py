@@ -10,8 +10,8 @@ import numpy as np
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray, IntArray, rows_of
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import OBJECTIVES, simulate_batch
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import OBJECTIVES, simulate_batch
 from ov_autoplace.problem.units import UnitGraph
 
 __all__ = ["Evaluator"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.placement.simulator import Objective, objective_of, parts_of
+from ov_autoplace.plan.simulator import Objective, objective_of, parts_of
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.units import UnitGraph
@@ -24,7 +24,7 @@ class Problem:
         constraints: What a placement must honour, as arrays over the table's groups.
         memory_limits: Bytes by device name, as the user gave them.
         pins: Device by name pattern, as the user gave them.
-        objective: What a latency is of, see :mod:`ov_autoplace.placement.simulator`.
+        objective: What a latency is of, see :mod:`ov_autoplace.plan.simulator`.
     """
 
     table: CostTable

@@ -8,7 +8,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.cost.liveness import MEMORY_TOLERANCE
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 

@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, IntArray, rows_of
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph

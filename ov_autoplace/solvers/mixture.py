@@ -33,9 +33,9 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.columns import Columns

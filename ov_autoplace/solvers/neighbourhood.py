@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.evaluator import Evaluator
 
 __all__ = ["Moves", "Neighbourhood"]

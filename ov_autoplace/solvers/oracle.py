@@ -26,7 +26,7 @@ import numpy as np
 from ov_autoplace._base.arrays import IntArray, rows_of
 from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.solver import Solver, SolverOptions

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.cuts import descend
 from ov_autoplace.solvers.greedy import greedy_assignment

@@ -7,8 +7,8 @@ begins.
 
 from __future__ import annotations
 
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.columns import Columns
 from ov_autoplace.solvers.greedy import greedy_assignment

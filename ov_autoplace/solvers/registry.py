@@ -10,9 +10,9 @@ from dataclasses import replace
 from ov_autoplace._base.text import unknown_name
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import objective_of, simulate
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import objective_of, simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.cuts import cut_proposals, expansion_proposals
 from ov_autoplace.solvers.hetero import HETERO

@@ -15,7 +15,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 

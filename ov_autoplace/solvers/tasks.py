@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.placement.simulator import parts_of
+from ov_autoplace.plan.simulator import parts_of
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["TaskGraph", "hop_seconds", "piece_seconds", "seconds_after", "seconds_until", "task_graphs"]

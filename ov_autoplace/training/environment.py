@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem

@@ -26,10 +26,10 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import AutoplaceError, ModelError, PlacementError
 from ov_autoplace.measure.node_counts import count_nodes
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.annotation import annotated_placement
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import SplitPlan
+from ov_autoplace.plan.annotation import annotated_placement
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import SplitPlan
 from ov_autoplace.plugin.annotated_files import save_annotated
 from places import CPU_PLUGIN
 

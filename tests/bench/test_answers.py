@@ -8,7 +8,7 @@ import pytest
 
 from harness.race import Load, Race, race, session_of
 from lane_models import towers
-from ov_autoplace.placement.plan import PoolPlan, WholePlan
+from ov_autoplace.plan.plan import PoolPlan, WholePlan
 from sections import answers
 
 

@@ -15,7 +15,7 @@ from rival_tables import random_problem
 from harness import BENCH
 from harness.methods import OURS, SINGLE, UNTRAINED, Instance, immediate_methods, searches, try_it
 from ov_autoplace.errors import OptionError, TrainingError
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.plan.simulator import simulate, simulate_batch
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table

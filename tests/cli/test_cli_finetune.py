@@ -15,7 +15,7 @@ import openvino as ov
 import pytest
 
 from command_line import EXTRA_DEVICES, Command, proposers_of
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.training import finetune as tuning
 
 DEVICES = ("-d", "XCPU,CPU")

@@ -20,12 +20,12 @@ from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.decision import Candidate, Decision, Load, Scheduled
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.scheduled import scheduled_model
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate, Decision, Load, Scheduled
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.planning import lane_plan
+from ov_autoplace.plan.scheduled import scheduled_model
+from ov_autoplace.plan.simulator import simulate
 
 pytestmark = pytest.mark.alone
 

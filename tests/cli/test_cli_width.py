@@ -15,10 +15,10 @@ from command_line import Command, candidates_of
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
-from ov_autoplace.placement.annotation import annotated_placement
-from ov_autoplace.placement.fitting import FittedPlacement
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.annotation import annotated_placement
+from ov_autoplace.plan.fitting import FittedPlacement
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import WholePlan
 
 pytestmark = pytest.mark.alone
 

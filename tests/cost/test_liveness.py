@@ -11,7 +11,7 @@ import pytest
 from ov_autoplace.cost.liveness import held_bytes, liveness_of
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from random_tables import consumers_of, make_table, random_table, with_results
 

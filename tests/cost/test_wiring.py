@@ -13,8 +13,8 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import CostTableError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.partition import count_graph_subgraphs, graph_subgraphs
-from ov_autoplace.placement.simulator import simulate, wiring_of_groups
+from ov_autoplace.plan.partition import count_graph_subgraphs, graph_subgraphs
+from ov_autoplace.plan.simulator import simulate, wiring_of_groups
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import MINIMAL_GAIN, cheap_transfers, free_transfers, unbeatable_device
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 

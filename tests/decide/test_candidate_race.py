@@ -17,9 +17,9 @@ from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.stages.splits import Splits
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.plan import ModelPlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.plan import ModelPlan
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table
 from scripted_session import ScriptedSession

@@ -24,11 +24,11 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.placement.decision import Candidate, Decision, Load
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import ModelPlan, SplitPlan, WholePlan
-from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.plan.decision import Candidate, Decision, Load
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import ModelPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.planning import lane_plan
 from random_tables import random_table
 from scripted_session import NOISE, ScriptedSession
 

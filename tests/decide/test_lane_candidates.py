@@ -28,11 +28,11 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.errors import CheckpointError, ProfilingError
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.planning import lane_plan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve_problem
 from random_tables import random_table

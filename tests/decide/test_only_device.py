@@ -12,7 +12,7 @@ from ov_autoplace.decide import placer
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import OptionError, PlacementError
-from ov_autoplace.placement.findings import Kind
+from ov_autoplace.plan.findings import Kind
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import CheckpointError, OptionError, PlacementError, ProfilingError
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem

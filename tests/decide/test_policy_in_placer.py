@@ -18,9 +18,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, predicted
 from ov_autoplace.errors import CheckpointError, PlacementError
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.readout import draw

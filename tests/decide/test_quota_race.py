@@ -34,8 +34,8 @@ from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure import loads
 from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.loads import Timing
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.plan import PoolPlan, WholePlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import PoolPlan, WholePlan
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from random_tables import random_table
 

@@ -37,11 +37,11 @@ from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure import loads
 from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import PoolPlan, WholePlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import PoolPlan, WholePlan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
 from ov_autoplace.solvers.rate import mixture_and_whole

@@ -24,8 +24,8 @@ from ov_autoplace.decide.stages import singles, splits, widths
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Kind
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Kind
 from ov_autoplace.policy import runner
 from ov_autoplace.problem.problem import Problem
 from places import CPU_PLUGIN

@@ -7,8 +7,8 @@ import pytest
 
 from candidates import detail, kinds, numbers, on_groups
 from ov_autoplace.decide.verdict import measured, predicted, proven
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Kind
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Kind
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 

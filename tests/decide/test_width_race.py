@@ -32,9 +32,9 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Kind
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.plan import WholePlan
 from random_tables import random_table
 from scripted_session import NOISE, ScriptedSession
 

@@ -13,7 +13,7 @@ from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.op_costs import op_costs
 from ov_autoplace.explain.what_if import WhatIf
-from ov_autoplace.placement.decision import Decision
+from ov_autoplace.plan.decision import Decision
 
 MOST = 4
 

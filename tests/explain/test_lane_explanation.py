@@ -12,7 +12,7 @@ from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.plan.simulator import simulate, simulate_batch
 from random_tables import legal_assignments, make_table
 
 

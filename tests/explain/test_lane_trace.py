@@ -21,8 +21,8 @@ from ov_autoplace.explain.measured import measured_timeline
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan
 from random_tables import make_table
 
 

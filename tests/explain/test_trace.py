@@ -16,7 +16,7 @@ from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events, write_trace
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage, measure_run
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.plan import SplitPlan
+from ov_autoplace.plan.plan import SplitPlan
 from report_tables import HOSTILE, diamond, layered_table, pieces
 
 # Required fields by phase, from the format's document: complete, flow start and end, metadata.

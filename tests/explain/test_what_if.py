@@ -11,9 +11,9 @@ from candidates import on_groups
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.what_if import what_ifs
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import WholePlan
+from ov_autoplace.plan.simulator import simulate_batch
 from random_tables import legal_assignments
 from report_tables import diamond, layered_table
 

@@ -75,7 +75,7 @@ def calibrate(given: Path, root: Path) -> int:
 
 def cache(given: Path, root: Path) -> int:
     """A compiled model whose decision is kept."""
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plan.placement import Placement
     from ov_autoplace.plugin.decision_cache import DecisionCache
 
     placement = Placement.load(given / "1.json")

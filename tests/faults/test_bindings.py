@@ -12,7 +12,7 @@ import pytest
 
 from ov_autoplace import _core
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from reference_hetero import random_table
 
 CALLS = Path(__file__).with_name("binding_calls.py")
@@ -52,7 +52,7 @@ def test_every_binding_is_called() -> None:
 NO_THREADS = """
 import resource
 import numpy as np
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.plan.simulator import simulator_of
 from reference_hetero import random_table
 table = random_table(np.random.default_rng(0), 30, 2)
 simulator = simulator_of(table)

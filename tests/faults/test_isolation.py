@@ -32,7 +32,7 @@ from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.profiled import profile
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.findings import Kind
+from ov_autoplace.plan.findings import Kind
 
 PAIR = ["XCPU", "CPU"]
 

@@ -12,7 +12,7 @@ import pytest
 from faults.injection import EVERYTHING, Faults, compile_library, moments
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.errors import CheckpointError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.policy.card import load_card
 

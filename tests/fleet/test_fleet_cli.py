@@ -22,7 +22,7 @@ import pytest
 from command_line import Command
 from ov_autoplace._version import __version__
 from ov_autoplace.cost.table_json import load_table
-from ov_autoplace.placement.annotation import annotated_placement
+from ov_autoplace.plan.annotation import annotated_placement
 
 pytestmark = pytest.mark.fleet
 

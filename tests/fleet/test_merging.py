@@ -19,7 +19,7 @@ from ov_autoplace.fleet.measurement import Measurement
 from ov_autoplace.fleet.merging import merge, outliers_of, spread_of
 from ov_autoplace.measure.attribution import Attribution
 from ov_autoplace.measure.counting import Column, CountedDevices
-from ov_autoplace.placement.lane import Form
+from ov_autoplace.plan.lane import Form
 
 
 def measurement(

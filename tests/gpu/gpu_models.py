@@ -8,7 +8,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.placement.annotation import set_affinities
+from ov_autoplace.plan.annotation import set_affinities
 
 __all__ = ["compiled_with", "encoder", "new_core", "split_after"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from gpu_models import compiled_with
 
-from ov_autoplace.placement.fitting import count_subgraphs
+from ov_autoplace.plan.fitting import count_subgraphs
 from random_models import random_model
 
 

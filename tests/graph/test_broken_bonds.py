@@ -18,8 +18,8 @@ from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.legality import broken_bonds
+from ov_autoplace.plan.simulator import simulate
 from random_dynamic_models import random_dynamic_model
 
 NETWORKS = ("dpt", "dpt:dynamic", "glpn:dynamic", "swin:int8", "llama:dynamic")

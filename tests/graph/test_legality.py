@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 import zoo
 from ov_autoplace.graph import coarsen, extract, input_ranges, with_static_shapes
-from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.legality import broken_bonds
+from ov_autoplace.plan.annotation import set_affinities
+from ov_autoplace.plan.legality import broken_bonds
 
 DEVICES = ("XCPU", "CPU")
 SHAPES = {"shared_dynamic_shape": {"x": [3, 5, 8]}, "bounded_dimension": {"x": [3, 8]}}

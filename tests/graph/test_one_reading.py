@@ -21,8 +21,8 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.graph.records import ModelReader
 from ov_autoplace.graph.support import supported_ops
-from ov_autoplace.placement.fitting import count_subgraphs, fit, fit_prepared
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.fitting import count_subgraphs, fit, fit_prepared
+from ov_autoplace.plan.placement import Placement
 from random_models import random_model
 
 ZERO_SHOT = ("--mode", "zero-shot", "--json")

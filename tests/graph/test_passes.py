@@ -28,7 +28,7 @@ from ov_autoplace.graph.passes import (
     static_shapes,
 )
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.placement.bounded import opened_crossings
+from ov_autoplace.plan.bounded import opened_crossings
 from random_dynamic_models import random_dynamic_model
 
 SIZE = 16

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.measure.corrections import Observation, corrected_table
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from reference_hetero import random_table
 
 

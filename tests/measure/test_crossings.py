@@ -9,7 +9,7 @@ import pytest
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.measure.crossings import probe_assignments, with_crossing_costs
-from ov_autoplace.placement.simulator import simulate, wiring_of_groups
+from ov_autoplace.plan.simulator import simulate, wiring_of_groups
 
 PAIR = ("XCPU", "CPU")
 

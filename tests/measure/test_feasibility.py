@@ -30,8 +30,8 @@ from ov_autoplace.measure.counting import CountedDevices, count_devices
 from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import counted_profile, profile
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.plan import SplitPlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.plan import SplitPlan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin import compilation
 
 PAIR = ("XCPU", "CPU")

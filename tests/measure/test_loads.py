@@ -13,8 +13,8 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.loads import run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Load
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Load
+from ov_autoplace.plan.plan import WholePlan
 
 pytestmark = pytest.mark.alone
 

@@ -18,7 +18,7 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.outputs import OutputCheck, is_random, tolerance_of
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.findings import sentence
+from ov_autoplace.plan.findings import sentence
 from places import CPU_PLUGIN
 
 WIDTH = 32

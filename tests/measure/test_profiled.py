@@ -22,7 +22,7 @@ from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 
 PAIR = ("XCPU", "CPU")
 

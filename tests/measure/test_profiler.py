@@ -20,7 +20,7 @@ from ov_autoplace.errors import OutputError, ProfilingError
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.plan import SplitPlan, WholePlan
+from ov_autoplace.plan.plan import SplitPlan, WholePlan
 
 pytestmark = pytest.mark.alone
 

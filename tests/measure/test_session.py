@@ -17,8 +17,8 @@ from lane_models import by_name, towers, typed
 from ov_autoplace import _core
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan
 
 
 def flattening() -> ov.Model:

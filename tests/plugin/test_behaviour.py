@@ -27,8 +27,8 @@ import ov_autoplace
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ModelError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, PoolPlan, WholePlan
 from ov_autoplace.plugin import compilation
 from places import CPU_PLUGIN
 

@@ -26,8 +26,8 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache

@@ -17,9 +17,9 @@ from candidates import FOUND
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.placement.decision import Decision
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.decision import Decision
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.compilation import _Compiler, compile_placed
 from ov_autoplace.plugin.dealing import DealingModel
 

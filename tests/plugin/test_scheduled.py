@@ -16,8 +16,8 @@ from lane_models import F32, NARROW, by_name, on_lanes, sizes_that_clash, towers
 from ov_autoplace import place
 from ov_autoplace.devices.extension import schedule_ops
 from ov_autoplace.errors import ModelError
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.scheduled import lanes_of, scheduled_model
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.scheduled import lanes_of, scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 
 
@@ -63,7 +63,7 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 sys.path[:0] = sys.argv[1:]
 import numpy as np, openvino as ov
 from lane_models import F32, NARROW, adding, by_name, on_cpu, on_lanes, ramps, sizes_that_clash, towers, typed
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import compile_scheduled
 model = sizes_that_clash()
 request = compile_scheduled(

@@ -14,7 +14,7 @@ import pytest
 
 from lane_models import F32, by_name, on_cpu, on_lanes, ramps, towers
 from ov_autoplace.errors import ModelError
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.scheduled import scheduled_model
 from ov_autoplace.plugin.scheduled import ScheduledModel, _in_letters
 from places import CPU_PLUGIN
 

@@ -12,8 +12,8 @@ import lane_checks
 import zoo
 from lane_models import quantized
 from model_checks import inputs_in_range
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.schedulable import reason_not_schedulable
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.schedulable import reason_not_schedulable
 from random_dynamic_models import random_dynamic_model
 from random_models import random_model
 

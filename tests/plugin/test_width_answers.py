@@ -22,9 +22,9 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.annotation import annotated_placement
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.annotation import annotated_placement
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.plugin.compilation import compile_placed
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("two_cores")]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.readout import draw, fastest, fitting, fitting_or_single, likeliest
 from ov_autoplace.problem.problem import Problem

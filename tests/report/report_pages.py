@@ -16,8 +16,8 @@ from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.lanes import LaneExplanation
 from ov_autoplace.explain.what_if import what_ifs
 from ov_autoplace.measure.measured_run import MeasuredNode, MeasuredRun, MeasuredStage
-from ov_autoplace.placement.decision import Decision, Load
-from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.plan.decision import Decision, Load
+from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.report.contents import Contents, Curve, placement_contents
 from ov_autoplace.report.ops import op_columns
 from report_tables import HOSTILE, layered_table, pieces

@@ -22,8 +22,8 @@ from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.tables import Table
 from ov_autoplace.explain.what_if import what_ifs
-from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Candidate, Decision
+from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.report import require_library, write_report
 from ov_autoplace.report.contents import placement_contents
 from ov_autoplace.report.nodes import drawn_graph

@@ -211,7 +211,7 @@ def test_a_model_with_hostile_names_is_reported_as_it_is(cli: Command, tmp_path:
 @pytest.mark.bokeh
 @pytest.mark.torch
 def test_a_fine_tuning_run_is_reported_from_what_it_left(tmp_path: Path) -> None:
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plan.placement import Placement
     from ov_autoplace.report import write_report
     from ov_autoplace.report.tuning import finetune_contents
     from ov_autoplace.training.finetuning.result import FinetuneResult, TunedModel

@@ -13,8 +13,8 @@ import reference_overlap
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import OBJECTIVES, simulate, simulate_batch
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import OBJECTIVES, simulate, simulate_batch
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS_OF, SolverOptions, solve, solve_problem

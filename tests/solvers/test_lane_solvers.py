@@ -11,7 +11,7 @@ import pytest
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
-from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch
+from ov_autoplace.plan.simulator import parts_of, simulate, simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_problem
 from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS, heft_assignment

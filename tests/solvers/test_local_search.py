@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.simulator import simulate, simulate_batch
+from ov_autoplace.plan.simulator import simulate, simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit

@@ -10,8 +10,8 @@ import pytest
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.constraints import Constraints
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_problem

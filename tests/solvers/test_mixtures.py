@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, PlacementError
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
 from ov_autoplace.solvers.rate import mixture_and_whole

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.simulator import OBJECTIVES
+from ov_autoplace.plan.simulator import OBJECTIVES
 from ov_autoplace.solvers import solve
 from random_tables import random_table
 

@@ -8,7 +8,7 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.pipelines import pipelines
 from random_tables import make_table, random_table

@@ -11,7 +11,7 @@ import pytest
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.errors import CheckpointError, OptionError
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.evaluator import Evaluator
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS, SolverOptions, solve

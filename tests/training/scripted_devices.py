@@ -13,8 +13,8 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.placement.plan import SplitPlan, WholePlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.plan import SplitPlan, WholePlan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.training.finetuning.preparing import ProfiledModel
 from ov_autoplace.training.finetuning.trials import Trial
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.environment import Environment
 from random_tables import legal_assignments, make_table, random_table

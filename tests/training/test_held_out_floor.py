@@ -15,7 +15,7 @@ import pytest
 import zoo
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.training.layouts import Layout

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ov_autoplace.placement.decision import Load
-from ov_autoplace.placement.findings import Kind
+from ov_autoplace.plan.decision import Load
+from ov_autoplace.plan.findings import Kind
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
 from training.chains import chain_seconds, chain_table, fast_and_slow

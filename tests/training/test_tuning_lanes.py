@@ -20,9 +20,9 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan, WholePlan, read_plan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan, WholePlan, read_plan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget

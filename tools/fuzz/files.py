@@ -21,13 +21,13 @@ from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events
 from ov_autoplace.measure.transfer_store import StoredTransfers
-from ov_autoplace.placement.annotation import OP_KEY, annotate, annotated_placement
-from ov_autoplace.placement.decision import Candidate, Decision
-from ov_autoplace.placement.findings import Finding, Kind
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
-from ov_autoplace.placement.scheduled import plan_of, scheduled_model
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.annotation import OP_KEY, annotate, annotated_placement
+from ov_autoplace.plan.decision import Candidate, Decision
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
+from ov_autoplace.plan.scheduled import plan_of, scheduled_model
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.solvers import solve
 

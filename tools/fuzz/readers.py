@@ -25,7 +25,7 @@ from ov_autoplace.errors import (
     TargetError,
     TrainingError,
 )
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.policy.card import CARD
 from ov_autoplace.training.labelled import load_labelled
 from ov_autoplace.training.logs import read_log

@@ -40,12 +40,12 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import CheckpointError, PlacementError, ProfilingError
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
-from ov_autoplace.placement.decision import Candidate, Scheduled
-from ov_autoplace.placement.findings import Finding, Kind
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan, WholePlan
-from ov_autoplace.placement.schedulable import reason_not_schedulable
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate, Scheduled
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan, WholePlan
+from ov_autoplace.plan.schedulable import reason_not_schedulable
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem

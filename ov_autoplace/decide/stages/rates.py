@@ -11,7 +11,7 @@
 
 Placements run on HETERO here, several requests of which overlap over the devices. Lanes inside a request are
 the executor's; a compiled model of it would be one more
-:data:`~ov_autoplace.placement.plan.Member`.
+:data:`~ov_autoplace.plan.plan.Member`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.loads import sample_seconds
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Finding, Kind
-from ov_autoplace.placement.mixture import Mixture
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import PoolPlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.mixture import Mixture
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import PoolPlan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.solvers.rate import mixture_and_whole
 from ov_autoplace.solvers.solver import SolverOptions
 

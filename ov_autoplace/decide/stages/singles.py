@@ -12,8 +12,8 @@ from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.proposals import propose
 from ov_autoplace.decide.verdict import Verdict, out_of_time
 from ov_autoplace.measure.counting import CountedDevices, count_devices
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import WholePlan
 
 __all__ = ["Singles"]
 

@@ -22,8 +22,8 @@ from ov_autoplace.decide.verdict import (
     were_disturbed,
 )
 from ov_autoplace.measure.corrections import Observation, corrected_table, perturbed_table
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Splits"]

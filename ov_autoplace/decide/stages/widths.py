@@ -24,8 +24,8 @@ from ov_autoplace.decide.widths import (
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.measure.sustained import race_seconds
-from ov_autoplace.placement.decision import Candidate
-from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.findings import Finding, Kind
 
 __all__ = ["Widths"]
 

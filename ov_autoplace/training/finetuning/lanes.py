@@ -18,11 +18,11 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, PlacementError, TrainingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import count_devices, count_width
-from ov_autoplace.placement.fitting import fit_prepared
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import WholePlan
-from ov_autoplace.placement.schedulable import reason_not_schedulable
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.fitting import fit_prepared
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import WholePlan
+from ov_autoplace.plan.schedulable import reason_not_schedulable
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import ProfiledModel

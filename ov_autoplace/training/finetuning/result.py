@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ov_autoplace.placement.placement import Placement
+    from ov_autoplace.plan.placement import Placement
 
 __all__ = ["FinetuneResult", "TunedModel"]
 

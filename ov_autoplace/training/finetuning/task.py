@@ -13,10 +13,10 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.measure.corrections import Observation, corrected_table
-from ov_autoplace.placement.fitting import fit_prepared
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import ModelPlan, plan_of_groups
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.fitting import fit_prepared
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import ModelPlan, plan_of_groups
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem

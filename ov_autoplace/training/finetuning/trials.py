@@ -15,8 +15,8 @@ from ov_autoplace.decide.verdict import Verdict, measured
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Candidate, Load
-from ov_autoplace.placement.findings import Finding, Kind
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.training.finetuning.budget import TuningBudget
 
 __all__ = ["ReferenceRaces", "Trial"]

@@ -18,8 +18,8 @@ from rich.progress import track
 from harness.result import Case, Table, percent
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import AutoplaceError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate_batch
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import SOLVERS, Problem, Solver, solve_problem

@@ -26,8 +26,8 @@ from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.decision import Load
-from ov_autoplace.placement.plan import Plan, PoolPlan
+from ov_autoplace.plan.decision import Load
+from ov_autoplace.plan.plan import Plan, PoolPlan
 
 if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import Compiled

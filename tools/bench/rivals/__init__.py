@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from rivals.earliest_task_first import solve_earliest_task_first
 from rivals.list_scheduling import solve_list_scheduling

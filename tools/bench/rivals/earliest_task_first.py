@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.list_schedule import ListSchedule
 from ov_autoplace.solvers.solver import SolverOptions

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.list_schedulers import heft_assignment
 from ov_autoplace.solvers.memory import first_fit

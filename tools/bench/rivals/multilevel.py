@@ -18,7 +18,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.problem.units import UnitGraph
 from ov_autoplace.solvers.memory import first_fit, repair

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.solver import SolverOptions
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment

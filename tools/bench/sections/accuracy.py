@@ -52,8 +52,8 @@ from ov_autoplace.measure.opening import open_session
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.transfers import measure_transfers
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate
 
 if TYPE_CHECKING:
     from ov_autoplace._core import Executable

@@ -46,8 +46,8 @@ from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.passes import NAMED, formed, static_shapes
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, PoolPlan, WholePlan
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, PoolPlan, WholePlan
 from problems.models import SETS, chosen
 
 _MODES = {"zero-shot": "ZERO_SHOT", "profile": "PROFILE", "tune": "TUNE"}

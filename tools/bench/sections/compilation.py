@@ -31,7 +31,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.place import place_fitted
 from ov_autoplace.graph.shapes import with_static_shapes
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.policy.card import NO_POLICY
 from problems.models import MODELS

@@ -19,10 +19,10 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.placement.partition import completed
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, WholePlan
-from ov_autoplace.placement.planning import lane_plan
+from ov_autoplace.plan.partition import completed
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, WholePlan
+from ov_autoplace.plan.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.finetuning.budget import TuningBudget

@@ -28,8 +28,8 @@ from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import NAMED, formed
-from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.fitting import count_subgraphs
+from ov_autoplace.plan.annotation import set_affinities
+from ov_autoplace.plan.fitting import count_subgraphs
 from ov_autoplace.training.targets import RandomTargets, random_task
 from ov_autoplace.training.workload import Workload
 from problems.tables import coarse_graph

@@ -45,10 +45,10 @@ from ov_autoplace.decide.divisions import lanes_for
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.model_file import save_ir
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.partition import completed
-from ov_autoplace.placement.plan import LanePlan, WholePlan, read_plan
-from ov_autoplace.placement.schedulable import Role, ops_of
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.partition import completed
+from ov_autoplace.plan.plan import LanePlan, WholePlan, read_plan
+from ov_autoplace.plan.schedulable import Role, ops_of
 
 _SHARE, _COMPILATION, _IMPORT_MS = 0.5, 1.1, 50.0  # wanted at most
 _OP_US, _HAND_OVER_US = 8.0, 3.0

@@ -38,10 +38,10 @@ from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import Plan, WholePlan
-from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import Plan, WholePlan
+from ov_autoplace.plan.planning import lane_plan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.solvers import solve
 from problems import branching
 

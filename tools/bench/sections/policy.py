@@ -26,7 +26,7 @@ import numpy as np
 from examples import JUDGED
 from harness.methods import SINGLE, Comparison, Method, compare, solver
 from harness.result import Result, bar
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS_OF, solve_mixture

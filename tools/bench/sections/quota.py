@@ -23,7 +23,7 @@ from harness.process import Pieces
 from harness.race import session_of, sustained
 from harness.result import Case, Result, Table, bar
 from ov_autoplace.graph.passes import NAMED, formed, static_shapes
-from ov_autoplace.placement.plan import WholePlan
+from ov_autoplace.plan.plan import WholePlan
 
 PLAIN, OURS = "CPU", "AUTOPLACE:CPU"
 _TIMEOUT, _WHOLE = 90.0, 700.0

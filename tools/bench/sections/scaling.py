@@ -44,9 +44,9 @@ from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.graph.support import supported_ops
-from ov_autoplace.placement.fitting import fit
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulator_of
+from ov_autoplace.plan.fitting import fit
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulator_of
 from ov_autoplace.plugin.annotated_files import AnnotatedFiles, save_fitted
 from ov_autoplace.solvers import solve
 from problems.growing import BUILDERS, UNSEEN

@@ -22,7 +22,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.placement.simulator import OBJECTIVES, simulator_of
+from ov_autoplace.plan.simulator import OBJECTIVES, simulator_of
 from problems.tables import coarse_graph
 
 _TARGET = "core-ultra-7-155h"

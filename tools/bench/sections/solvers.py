@@ -31,7 +31,7 @@ from harness.result import Result, Table
 from ov_autoplace import _core
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.errors import CostTableError
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.solvers import Problem, solve, solve_mixture
 from problems.graphs import (
     FAMILIES,

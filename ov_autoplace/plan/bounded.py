@@ -23,8 +23,8 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract_structure
 from ov_autoplace.graph.passes import Pass
 from ov_autoplace.graph.records import OpRecord, ReadModel
-from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import completed, graph_subgraphs, number_devices
+from ov_autoplace.plan.legality import broken_bonds
+from ov_autoplace.plan.partition import completed, graph_subgraphs, number_devices
 
 __all__ = ["opened_crossings"]
 

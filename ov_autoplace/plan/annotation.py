@@ -18,10 +18,10 @@ from ov_autoplace.devices.conditions import processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
-from ov_autoplace.placement.fitting import FittedPlacement, check_complete, fit, placing, remember_changes
-from ov_autoplace.placement.partition import completed
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import Plan, WholePlan
+from ov_autoplace.plan.fitting import FittedPlacement, check_complete, fit, placing, remember_changes
+from ov_autoplace.plan.partition import completed
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import Plan, WholePlan
 
 __all__ = [
     "AFFINITY_KEY",

@@ -12,12 +12,12 @@ from openvino import opset13 as ops
 from lane_models import F32, adding, by_name, on_cpu, on_lanes, towers, typed
 from ov_autoplace.devices.extension import add_extension, is_scheduled, schedule_ops
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.cutting import cut
-from ov_autoplace.placement.lane import Form, Lane
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.schedulable import ops_of
-from ov_autoplace.placement.scheduled import lanes_of, plan_of, scheduled_model, with_properties
-from ov_autoplace.placement.stored_submodels import WeightsFile
+from ov_autoplace.plan.cutting import cut
+from ov_autoplace.plan.lane import Form, Lane
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.schedulable import ops_of
+from ov_autoplace.plan.scheduled import lanes_of, plan_of, scheduled_model, with_properties
+from ov_autoplace.plan.stored_submodels import WeightsFile
 from ov_autoplace.plugin.scheduled import compile_scheduled
 
 

@@ -15,12 +15,12 @@ from ov_autoplace.errors import ModelError, PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import FOLDED, formed, run_passes
-from ov_autoplace.placement.annotation import annotate, annotated_placement
-from ov_autoplace.placement.bounded import opened_crossings
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import completed, count_graph_subgraphs
-from ov_autoplace.placement.plan import SplitPlan
+from ov_autoplace.plan.annotation import annotate, annotated_placement
+from ov_autoplace.plan.bounded import opened_crossings
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.legality import broken_bonds
+from ov_autoplace.plan.partition import completed, count_graph_subgraphs
+from ov_autoplace.plan.plan import SplitPlan
 from ov_autoplace.plugin.compilation import _Compiler
 from random_dynamic_models import random_dynamic_model
 

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane import Form, Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.lane import Form, Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.simulator import simulate
 
 __all__ = ["lane_plan"]
 
@@ -27,9 +27,9 @@ def lane_plan(
 
     Args:
         table: Costs of G groups on L lanes.
-        placement: As for :func:`~ov_autoplace.placement.simulator.simulate`.
+        placement: As for :func:`~ov_autoplace.plan.simulator.simulate`.
         lanes: What each column of the table stands for, L.
-        forms: See :class:`~ov_autoplace.placement.plan.LanePlan`.
+        forms: See :class:`~ov_autoplace.plan.plan.LanePlan`.
 
     Returns:
         Submodels are ranked by their start; a lane may have none.

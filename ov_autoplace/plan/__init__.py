@@ -3,6 +3,6 @@
 Imports ``cost`` and below.
 """
 
-from ov_autoplace.placement.placement import Placement, Schedule
+from ov_autoplace.plan.placement import Placement, Schedule
 
 __all__ = ["Placement", "Schedule"]

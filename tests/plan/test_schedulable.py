@@ -11,10 +11,10 @@ from openvino import opset13 as ops
 
 from lane_models import adding, by_name, sizes_that_clash, towers, typed
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.schedulable import reason_not_schedulable
-from ov_autoplace.placement.scheduled import scheduled_model
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.schedulable import reason_not_schedulable
+from ov_autoplace.plan.scheduled import scheduled_model
 
 
 def cycle() -> tuple[ov.Model, LanePlan]:

@@ -11,9 +11,9 @@ from openvino._offline_transformations import apply_moc_transformations
 
 from full_disk import full_disk
 from ov_autoplace.errors import OutputError, PlacementError
-from ov_autoplace.placement.annotation import annotate, annotated_placement, set_affinities
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.annotation import annotate, annotated_placement, set_affinities
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 
 __all__ = ["Mixture"]
 

@@ -17,11 +17,11 @@ from ov_autoplace._base.json_fields import naming, read_json, shown
 from ov_autoplace._base.text import is_unicode
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.names import unique_names
-from ov_autoplace.placement.plan import Plan, SplitPlan, devices_of_ops, plan_of_groups
+from ov_autoplace.plan.plan import Plan, SplitPlan, devices_of_ops, plan_of_groups
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable
-    from ov_autoplace.placement.decision import Decision
+    from ov_autoplace.plan.decision import Decision
 
 __all__ = ["Placement", "Schedule"]
 

@@ -11,8 +11,8 @@ from candidates import on_groups
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.errors import FleetError
-from ov_autoplace.placement.decision import Decision
-from ov_autoplace.placement.findings import Finding, Kind, sentence
+from ov_autoplace.plan.decision import Decision
+from ov_autoplace.plan.findings import Finding, Kind, sentence
 
 NUMBERS = (
     *("gain", "ratio", "low", "high", "least", "behind", "rate", "tail", "before", "waiting", "queued"),

@@ -20,7 +20,7 @@ from ov_autoplace._base.arrays import IntArray, frozen_array
 from ov_autoplace._base.json_fields import Record, shown
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
-from ov_autoplace.placement.lane import Form, Lane, device_named, read_forms, read_lane, texts_of
+from ov_autoplace.plan.lane import Form, Lane, device_named, read_forms, read_lane, texts_of
 
 __all__ = [
     "HINT",

@@ -22,14 +22,14 @@ from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.passes import FOLDED, NAMES, UNTIE, Pass
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.tied_weights import has_tied_weights
-from ov_autoplace.placement.bounded import opened_crossings
-from ov_autoplace.placement.legality import broken_bonds
-from ov_autoplace.placement.partition import (
+from ov_autoplace.plan.bounded import opened_crossings
+from ov_autoplace.plan.legality import broken_bonds
+from ov_autoplace.plan.partition import (
     completed,
     count_graph_subgraphs,
     number_devices,
 )
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 
 __all__ = [
     "FittedPlacement",
@@ -87,7 +87,7 @@ class FittedPlacement:
 def fit(model: ov.Model, placement: Placement | Mapping[str, str]) -> FittedPlacement:
     """Find the form that a placement is of: the model as given where HETERO can run that, else the folded.
 
-    A placement with :attr:`~ov_autoplace.placement.placement.Placement.given` is of the folded one.
+    A placement with :attr:`~ov_autoplace.plan.placement.Placement.given` is of the folded one.
 
     Args:
         model: The model; it is not modified. Where names repeat, ops are told apart as

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.placement import Placement
 from reference_hetero import random_table
 
 

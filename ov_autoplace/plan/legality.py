@@ -10,7 +10,7 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.graph.bonds import Bond, bonds_of
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.shape_values import LinkKind
-from ov_autoplace.placement.partition import graph_subgraphs
+from ov_autoplace.plan.partition import graph_subgraphs
 
 __all__ = ["BrokenBond", "broken_bonds"]
 

@@ -11,8 +11,8 @@ import pytest
 import reference_hetero as reference
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.simulator import simulate, simulate_batch, simulator_of
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.simulator import simulate, simulate_batch, simulator_of
 
 
 def random_assignment(random: np.random.Generator, table: CostTable) -> np.ndarray:

@@ -17,9 +17,9 @@ from ov_autoplace.decide.place import place
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.passes import FOLDED, formed
 from ov_autoplace.graph.prepare import PreparedModel
-from ov_autoplace.placement.annotation import annotate
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.annotation import annotate
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 from places import CPU_PLUGIN
 

@@ -13,8 +13,8 @@ from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, median_interval
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.placement.findings import Explained, Finding
-from ov_autoplace.placement.plan import Plan
+from ov_autoplace.plan.findings import Explained, Finding
+from ov_autoplace.plan.plan import Plan
 
 if TYPE_CHECKING:
     from ov_autoplace.cost.table import CostTable

@@ -22,11 +22,11 @@ from ov_autoplace.devices.extension import SCHEDULE, extension_path, is_schedule
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.passes import FOLDED, UNTIE, formed
-from ov_autoplace.placement.cutting import CutModel, cut
-from ov_autoplace.placement.lane import Lane
-from ov_autoplace.placement.plan import LanePlan, read_plan
-from ov_autoplace.placement.schedulable import ModelOps, Role, carried_type, ops_of, refusal
-from ov_autoplace.placement.stored_submodels import WeightsFile, store
+from ov_autoplace.plan.cutting import CutModel, cut
+from ov_autoplace.plan.lane import Lane
+from ov_autoplace.plan.plan import LanePlan, read_plan
+from ov_autoplace.plan.schedulable import ModelOps, Role, carried_type, ops_of, refusal
+from ov_autoplace.plan.stored_submodels import WeightsFile, store
 
 __all__ = [
     "OP_NAME",

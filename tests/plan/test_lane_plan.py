@@ -18,11 +18,11 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.placement.lane import Form, Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import LanePlan, read_plan
-from ov_autoplace.placement.planning import lane_plan
-from ov_autoplace.placement.simulator import simulate
+from ov_autoplace.plan.lane import Form, Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import LanePlan, read_plan
+from ov_autoplace.plan.planning import lane_plan
+from ov_autoplace.plan.simulator import simulate
 from random_tables import make_table
 
 LANES = (Lane.of("CPU"), Lane.of("CPU"))

@@ -9,9 +9,9 @@ import pytest
 
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane import Form, Lane
-from ov_autoplace.placement.placement import Placement
-from ov_autoplace.placement.plan import (
+from ov_autoplace.plan.lane import Form, Lane
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plan.plan import (
     KINDS,
     LanePlan,
     Plan,

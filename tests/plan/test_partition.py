@@ -14,10 +14,10 @@ from model_checks import subgraphs_of
 from ov_autoplace import _core
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.placement.annotation import set_affinities
-from ov_autoplace.placement.fitting import count_subgraphs
-from ov_autoplace.placement.partition import count_graph_subgraphs
-from ov_autoplace.placement.placement import Placement
+from ov_autoplace.plan.annotation import set_affinities
+from ov_autoplace.plan.fitting import count_subgraphs
+from ov_autoplace.plan.partition import count_graph_subgraphs
+from ov_autoplace.plan.placement import Placement
 from places import CPU_PLUGIN
 from random_models import random_model
 

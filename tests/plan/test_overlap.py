@@ -13,8 +13,8 @@ from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
-from ov_autoplace.placement.placement import Schedule
-from ov_autoplace.placement.simulator import parts_of, simulate, simulate_batch, simulator_of
+from ov_autoplace.plan.placement import Schedule
+from ov_autoplace.plan.simulator import parts_of, simulate, simulate_batch, simulator_of
 from random_tables import consumers_of, make_table, random_table
 
 

@@ -6,7 +6,7 @@
 
 where a transfer of b bytes from device p to device q takes ``transfer_latency[p, q] +
 transfer_seconds_per_byte[p, q] * b`` seconds. Which groups share a subgraph follows HETERO's own rules
-(:mod:`ov_autoplace.placement.partition`) on the ops of the model that the table was made from, or on the
+(:mod:`ov_autoplace.plan.partition`) on the ops of the model that the table was made from, or on the
 groups themselves where the table knows no ops. A constant is never transferred, but it takes part in those
 rules like any op.
 
@@ -52,8 +52,8 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
-from ov_autoplace.placement.placement import Placement, Schedule
-from ov_autoplace.placement.submodels import SubmodelParts, submodel_parts
+from ov_autoplace.plan.placement import Placement, Schedule
+from ov_autoplace.plan.submodels import SubmodelParts, submodel_parts
 
 __all__ = [
     "OBJECTIVES",
@@ -186,7 +186,7 @@ def simulate(
     Args:
         table: Costs of G groups on D devices.
         placement: A placement of the table's groups or of their ops, or a device index per group, ``int[G]``.
-        objective: One of :data:`OBJECTIVES`, see :mod:`ov_autoplace.placement.simulator`.
+        objective: One of :data:`OBJECTIVES`, see :mod:`ov_autoplace.plan.simulator`.
 
     Returns:
         The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is

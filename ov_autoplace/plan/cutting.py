@@ -20,9 +20,9 @@ from openvino import opset13 as opset
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.placement.lane import Form
-from ov_autoplace.placement.plan import LanePlan
-from ov_autoplace.placement.schedulable import ModelOps, Role, Tensor, carried_type
+from ov_autoplace.plan.lane import Form
+from ov_autoplace.plan.plan import LanePlan
+from ov_autoplace.plan.schedulable import ModelOps, Role, Tensor, carried_type
 
 __all__ = ["CutModel", "Submodel", "cut"]
 

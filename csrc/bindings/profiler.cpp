@@ -19,6 +19,7 @@
 #include "arrays.hpp"
 #include "ov_autoplace/load.hpp"
 #include "ov_autoplace/race.hpp"
+#include "ov_autoplace/workload.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -147,6 +148,70 @@ void bind_loads(nb::module_& m) {
         "executables; samples are seconds per finished request.");
 }
 
+// (model, callers, whether it is open, arrivals, processors)
+using PySource = std::tuple<std::size_t, std::size_t, bool, std::vector<double>, std::vector<int>>;
+// (from, to, times)
+using PyLink = std::tuple<std::size_t, std::size_t, double>;
+
+void bind_workload(nb::module_& m) {
+    using Outcome = WorkloadOutcome;
+    nb::class_<Outcome>(m, "WorkloadOutcome", "What an application did.")
+        .def_prop_ro(
+            "rates",
+            [](const Outcome& outcome) {
+                std::vector<double> rates;
+                for (const auto& source : outcome.sources) rates.push_back(source.rate);
+                return rates;
+            },
+            "Finished requests per second of each source.")
+        .def_prop_ro(
+            "latency_bytes",
+            [](const Outcome& outcome) {
+                std::vector<nb::bytes> bytes;
+                for (const auto& source : outcome.sources) bytes.push_back(to_bytes(source.latencies));
+                return bytes;
+            },
+            "Of each source, seconds of its requests from when they should have begun, as bytes of doubles.")
+        .def_prop_ro(
+            "models",
+            [](const Outcome& outcome) {
+                std::vector<std::pair<std::size_t, double>> models;
+                for (const auto& model : outcome.models) {
+                    models.emplace_back(model.inferences, model.busy_seconds);
+                }
+                return models;
+            },
+            "(inferences, seconds within them) of each model.")
+        .def_prop_ro(
+            "spans",
+            [](const Outcome& outcome) {
+                std::vector<std::tuple<std::size_t, std::size_t, double, double>> spans;
+                for (const auto& span : outcome.spans) {
+                    spans.emplace_back(span.model, span.caller, span.begin, span.end);
+                }
+                return spans;
+            },
+            "(model, caller, begin, end) of each inference.")
+        .def_ro("seconds", &Outcome::seconds)
+        .def_ro("cpu_seconds", &Outcome::cpu_seconds, "Of all threads of the process.");
+    m.def(
+        "run_workload",
+        [](const std::vector<std::vector<std::shared_ptr<Executable>>>& models,
+           const std::vector<PySource>& sources, const std::vector<PyLink>& links, double seconds,
+           bool in_turn, bool spans) {
+            Workload workload{models, {}, {}, in_turn};
+            for (const auto& [from, to, times] : links) workload.links.push_back({from, to, times});
+            for (const auto& [model, callers, is_open, arrivals, processors] : sources) {
+                workload.sources.push_back({model, callers, is_open, arrivals, processors});
+            }
+            nb::gil_scoped_release release;
+            return run_workload(workload, seconds, spans);
+        },
+        "models"_a, "sources"_a, "links"_a, "seconds"_a, "in_turn"_a = false, "spans"_a = false,
+        "Runs several models at once, each of them copies: sources are (model, callers, whether it is open, "
+        "arrivals, processors) and begin requests, links are (from, to, times) and go on with them.");
+}
+
 std::vector<double> run(Executable& executable, std::size_t runs, std::size_t warmup, bool asynchronous,
                         std::size_t inferences) {
     if (inferences < 1) {
@@ -214,6 +279,7 @@ void init_profiler(nb::module_& m) {
     bind_race(m);
     bind_executable(m);
     bind_loads(m);
+    bind_workload(m);
     m.def(
         "die_with_parent", [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0; },
         "Has the kernel kill this process when the thread that started it ends; whether it will.");

@@ -5,13 +5,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <exception>
 #include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "ov_autoplace/failure.hpp"
 #include "ov_autoplace/profiler_error.hpp"
 
 namespace ov_autoplace {
@@ -44,31 +44,6 @@ void check_seconds(double seconds) {
         throw std::invalid_argument("a load runs for more than 0 and at most 60 seconds");
     }
 }
-
-// The first exception that a request threw; the others are of the same kind, or follow from it.
-class Failure {
-public:
-    void keep(std::exception_ptr thrown) {
-        const std::lock_guard lock(m_mutex);
-        if (!m_thrown) m_thrown = std::move(thrown);
-        m_happened = true;
-    }
-    bool happened() const { return m_happened; }
-
-    void rethrow() const {
-        if (!m_thrown) return;
-        try {
-            std::rethrow_exception(m_thrown);
-        } catch (const std::exception& error) {
-            throw ProfilerError(error.what());
-        }
-    }
-
-private:
-    std::mutex m_mutex;
-    std::atomic<bool> m_happened{false};
-    std::exception_ptr m_thrown;
-};
 
 using Requests = std::vector<Executable::Request>;
 

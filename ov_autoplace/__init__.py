@@ -18,6 +18,9 @@ from ov_autoplace._version import __version__
 from ov_autoplace.plugin.device import register, unregister
 
 if TYPE_CHECKING:
+    from ov_autoplace.application.answer import ApplicationPlan
+    from ov_autoplace.application.place import place_application
+    from ov_autoplace.application.workload import Application
     from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
     from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
     from ov_autoplace.cost.generic_target import generic_target
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from ov_autoplace.training.finetune import finetune
 
 __all__ = [
+    "Application",
+    "ApplicationPlan",
     "AutoplacePass",
     "ComputationGraph",
     "CostTable",
@@ -58,6 +63,7 @@ __all__ = [
     "load_table",
     "load_target",
     "place",
+    "place_application",
     "profile",
     "register",
     "save_dnn_partitioning",
@@ -69,6 +75,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "Application": "application.workload",
+    "ApplicationPlan": "application.answer",
     "AutoplacePass": "plugin.passes",
     "ComputationGraph": "graph.computation_graph",
     "CostTable": "cost.table",
@@ -86,6 +94,7 @@ _HOME = {
     "load_table": "cost.table_json",
     "load_target": "cost.target_json",
     "place": "decide.place",
+    "place_application": "application.place",
     "profile": "measure.profiled",
     "save_dnn_partitioning": "cost.dnn_partitioning_export",
     "save_table": "cost.table_json",

@@ -88,21 +88,23 @@ void bind_race(nb::module_& m) {
         "race_samplers",
         [](const std::vector<std::function<double()>>& samplers, double budget_seconds,
            std::size_t min_rounds, std::size_t max_rounds, double confidence, double margin,
-           std::uint64_t seed) {
+           std::uint64_t seed, const std::vector<std::string>& names) {
             for (std::size_t candidate = 0; candidate < samplers.size(); ++candidate) {
                 if (samplers[candidate]) continue;
                 throw std::invalid_argument("candidate " + std::to_string(candidate) +
                                             " of the race is None");
             }
+            RaceOptions options =
+                race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed);
+            options.names = names;
             return race(
-                samplers.size(), [&](std::size_t candidate) { return samplers[candidate](); },
-                race_options(budget_seconds, min_rounds, max_rounds, confidence, margin, seed),
+                samplers.size(), [&](std::size_t candidate) { return samplers[candidate](); }, options,
                 [](const RaceProgress&) { check_signals(); });
         },
         "samplers"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
         "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
         "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
-        "Races callables, each of which runs its candidate once and returns its seconds.");
+        "names"_a = std::vector<std::string>{}, "Races callables, each of which runs its candidate once and returns its seconds.");
     m.def("log_evidence_slower", &log_evidence_slower, "losses"_a, "wins"_a,
           "Logarithm of the e-value of 'slower in more than half of the rounds' after so many losses and "
           "wins.");

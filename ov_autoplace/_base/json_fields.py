@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ov_autoplace._base.files import os_reason, possible
-from ov_autoplace._base.text import is_unicode
+from ov_autoplace._base.text import is_unicode, unknown_name
 from ov_autoplace.errors import AutoplaceError
 
 __all__ = ["Record", "json_of", "naming", "parse_json", "read_json", "shown"]
@@ -65,6 +65,12 @@ class Record:
                 f"{self.where} has version {shown(stated)} of {schema!r}; "
                 f"this release reads version {version}"
             )
+
+    def refuse_others(self, known: Sequence[str]) -> None:
+        """Refuse an object with a key that is not among ``known``, which people misspell."""
+        for key in self.fields:
+            if key not in known:
+                raise self.error(f"{self.where}: {unknown_name('key', key, known)}")
 
     def text(self, key: str) -> str:
         """A string."""

@@ -15,6 +15,7 @@ import typer
 from ov_autoplace._version import __version__
 from ov_autoplace.cli import (
     annotate,
+    application,
     bench,
     benchmark_app,
     cache,
@@ -47,6 +48,7 @@ app.command("calibrate", short_help="Measure this machine once: a target profile
 app.command("cache", short_help="What was measured of transfers here, and is kept.")(cache.cache)
 app.command("annotate", short_help="Decide, and write the model with its placement.")(annotate.annotate)
 app.command("bench", short_help="Run devices, AUTO, HETERO and AUTOPLACE in turns.")(bench.bench)
+app.add_typer(application.application, name="application", short_help="Several models on one machine.")
 app.command("explain", short_help="Which op runs where, what it costs, and why.")(explain.explain)
 app.command("compare", short_help="Two --json answers side by side.")(compare.compare)
 app.command("finetune", short_help="Tune a policy on latencies of your own models.")(finetune.finetune)

@@ -250,12 +250,18 @@ class Machine:
         options = replace(self.options, memory_limits=limits)
         return replace(self, devices=tuple(devices), options=options, known=known)
 
-    def open(self, prepared: PreparedModel, budget: Budget | None = None) -> ProfilingSession:
+    def open(
+        self,
+        prepared: PreparedModel,
+        budget: Budget | None = None,
+        beside: ProfilingSession | None = None,
+    ) -> ProfilingSession:
         """A model on these devices, to be compiled and timed; a context manager.
 
         Args:
             prepared: The model.
             budget: Of a decision, whose candidates' outputs are compared.
+            beside: Compile in the process of this session.
 
         Raises:
             OutputError: The temporary folder cannot be written.
@@ -272,6 +278,7 @@ class Machine:
             target=self.target,
             seed=options.seed,
             isolation=options.isolation,
+            beside=beside,
         )
         if budget is not None:
             is_firm = options.time_budget_ms is not None

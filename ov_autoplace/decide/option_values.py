@@ -166,7 +166,7 @@ def _isolation(value: Any) -> bool:
     return _SWITCH[text]
 
 
-def _target(value: Any) -> str | None:
+def _path(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
@@ -202,7 +202,7 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "pins": _pins,
     "memory_limits": _memory_limits,
     "shapes": _shapes,
-    "target": _target,
+    "target": _path,
     "policy": _policy,
     "solvers": _solvers,
     "seed": _seed,
@@ -211,5 +211,6 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "lanes": _lanes,
     "arrivals": _one_of("ARRIVALS", ARRIVALS),
     "output_tolerance": _output_tolerance,
+    "application": _path,
 }
 """By field of ``PlacerOptions``."""

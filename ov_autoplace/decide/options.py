@@ -93,6 +93,9 @@ class PlacerOptions:
             a share of their largest magnitude, which :mod:`ov_autoplace.measure.outputs` defines. ``AUTO``
             (default): by what the precision of the devices and the model's own sensitivity explain. A number:
             so much. ``OFF``: outputs are not compared.
+        application: The plan of several models, a file that ``ov-autoplace application`` or
+            ``ApplicationPlan.save`` wrote. The model, which is found in it by its content, is compiled as its
+            part says, and nothing is decided. Where the same model is in it twice, ``FILE#NAME`` says which.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
     """
@@ -111,6 +114,7 @@ class PlacerOptions:
     lanes: Sequence[tuple[int, int]] = ()
     arrivals: str = "ANY"
     output_tolerance: float | str = "AUTO"
+    application: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
 

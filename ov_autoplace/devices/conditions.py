@@ -13,8 +13,9 @@ import openvino as ov
 
 from ov_autoplace._version import __version__
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, fingerprint
+from ov_autoplace.devices.widths import Cores
 
-__all__ = ["cpu_information", "measuring_conditions", "processor_name"]
+__all__ = ["cpu_information", "machine_lines", "measuring_conditions", "processor_name"]
 
 
 def measuring_conditions(
@@ -37,6 +38,13 @@ def measuring_conditions(
         ),
         f"{processor_name()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} processors",
     )
+
+
+def machine_lines(core: ov.Core, devices: Sequence[str]) -> tuple[str, ...]:
+    """What a plan of several models holds for: OpenVINO, devices with drivers, processors and their quota."""
+    quota = Cores.of_this_process().quota
+    _, *conditions = measuring_conditions(core, devices, {})
+    return (*conditions, "no quota" if quota is None else quota.label)
 
 
 def processor_name() -> str:

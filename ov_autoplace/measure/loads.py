@@ -7,7 +7,7 @@ rate is of closed loops: so many requests, each of which begins anew as soon as 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ov_autoplace.measure.isolation.interface import RaceResult
     from ov_autoplace.measure.session import ProfilingSession
 
-__all__ = ["PAUSE_SECONDS", "Timing", "Turns", "run_in_turns", "sample_seconds"]
+__all__ = ["PAUSE_SECONDS", "Timing", "Turns", "run_in_turns", "sample_seconds", "workloads_in_turns"]
 
 PAUSE_SECONDS = 3e-3
 """How long the machine idles before each inference where models are timed with pauses."""
@@ -79,6 +79,24 @@ class Turns:
     rounds: int
     seconds: float
     best: int
+
+
+def workloads_in_turns(
+    samplers: Sequence[Callable[[], float]], budget_seconds: float, **options: Any
+) -> Turns:
+    """Run workloads in turns, as :func:`run_in_turns` does with compiled models.
+
+    Args:
+        samplers: Run one each for a while, and say what counts, in seconds; one that cannot be run any more
+            says it is not a number.
+        budget_seconds: When to stop.
+        **options: Further keyword arguments of ``_core.race_samplers``.
+
+    Raises:
+        ProfilingError: None of them can be run.
+    """
+    with reported_failure("no candidate can be run"):
+        return _turns(_core.race_samplers(list(samplers), budget_seconds, **options))
 
 
 def run_in_turns(

@@ -26,6 +26,7 @@ def open_session(
     target: Target | None = None,
     seed: int = 0,
     isolation: bool = True,
+    beside: ProfilingSession | None = None,
 ) -> ProfilingSession:
     """A session of a prepared model that knows what the devices support and can hold of it.
 
@@ -38,6 +39,7 @@ def open_session(
         target: A profile that says how much memory the devices have; else they are asked.
         seed: Of the input data.
         isolation: Compile and run in a child process.
+        beside: Compile in the process of this session.
     """
     own = device_properties(core, devices, properties)
     supported = prepared.supported(core, devices, own)
@@ -52,4 +54,5 @@ def open_session(
         seed,
         isolation=isolation,
         feasibility=feasibility,
+        beside=beside,
     )

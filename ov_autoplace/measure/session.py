@@ -74,6 +74,7 @@ class ProfilingSession:
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
         feasibility: What the devices support and can hold of the model; the whole model is never compiled for
             one that cannot hold it. ``None`` = every device supports and holds everything.
+        beside: Compile in the process of this session, which is to be closed later.
 
     Attributes:
         makes: What each device is, which is the same for aliases of one.
@@ -96,6 +97,7 @@ class ProfilingSession:
         *,
         isolation: bool = True,
         feasibility: Feasibility | None = None,
+        beside: ProfilingSession | None = None,
     ) -> None:
         from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
@@ -106,7 +108,13 @@ class ProfilingSession:
         self._precisions = [precision_of(core, device, self._settings[device]) for device in devices]
         self.makes = {device: full_device_name(core, device) for device in devices}
         self.emulation = emulation(core, self.devices)
-        self.profiler: Profiler = profiler_for(core, devices, properties, isolation=isolation)
+        # A shared process has the settings of one session, so each further one brings its own.
+        self._own_settings = {} if beside is None else self._settings
+        self.profiler: Profiler = (
+            profiler_for(core, devices, properties, isolation=isolation)
+            if beside is None
+            else beside.profiler
+        )
         # What static shapes alone make known is folded, too.
         self._prepared = PreparedModel.of(model).then((static_shapes(shapes), *FOLDED))
         self.properties = properties or {}
@@ -118,7 +126,7 @@ class ProfilingSession:
         self._compiled: dict[str, Executable] = {}
         self._refused: dict[str, str] = {}  # why, by device
         self._resources = ExitStack()
-        if isinstance(self.profiler, IsolatedProfiler):
+        if beside is None and isinstance(self.profiler, IsolatedProfiler):
             self._resources.callback(self.profiler.close)
         try:
             self._ir = save_ir(self.model, self._resources.enter_context(temporary_folder()))
@@ -221,12 +229,19 @@ class ProfilingSession:
         """
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 
+        if isinstance(self.profiler, IsolatedProfiler) and (profiler := self.profiler.another()) is not None:
+            other = self.within(profiler)
+            other._resources.callback(profiler.close)
+            return other
+        return self.within(self.profiler)
+
+    def within(self, profiler: Profiler) -> ProfilingSession:
+        """The same model where somebody else's are compiled too, to be closed before this session."""
         other = copy.copy(self)
         other._compiled = {}
         other._resources = ExitStack()  # the model's file stays this session's
-        if isinstance(self.profiler, IsolatedProfiler) and (profiler := self.profiler.another()) is not None:
-            other.profiler = profiler
-            other._resources.callback(profiler.close)
+        other._own_settings = self._settings
+        other.profiler = profiler
         return other
 
     def untied(self) -> ProfilingSession | None:
@@ -468,7 +483,7 @@ class ProfilingSession:
             return self.profiler.compile(
                 str(self._ir),
                 device,
-                {**counting, **(properties or {})},
+                {**self._own_settings.get(device, {}), **counting, **(properties or {})},
                 None if device_of is None else dict(device_of),
                 self._input_high,
                 self.seed,

@@ -37,6 +37,8 @@ class Load(Enum):
     """Requests in flight, each with a thread that waits in ``infer()``."""
     QUEUED = "queued"
     """Requests in flight that one thread starts, whichever is idle, as ``AsyncInferQueue`` does."""
+    APPLICATION = "application"
+    """All models of an application at once, with the requests that it says."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,7 @@ class Candidate:
             outputs where that device is wrong: see :mod:`ov_autoplace.measure.outputs`. ``None`` where it was
             not compared.
         is_wrong: That is more than precision explains, so it is not taken.
+        cores: How many cores of a CPU it kept busy, where that was measured.
     """
 
     name: str
@@ -91,6 +94,7 @@ class Candidate:
     tail_seconds: float | None = None
     output_difference: float | None = None
     is_wrong: bool = False
+    cores: float | None = None
 
     def on(self, load: Load) -> FloatArray:
         """What was measured under a load, empty when it was not run so."""

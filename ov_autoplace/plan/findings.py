@@ -48,7 +48,11 @@ class Kind(Enum):
     RATE_WITHOUT_RIVAL = "rate_without_rival"
     RATE_PREDICTED = "rate_predicted"
     RATE_SETTLED = "rate_settled"
+    JOINT_RATE = "joint_rate"
+    JOINT_KEPT = "joint_kept"
+    HEADROOM = "headroom"
     # What else was found.
+    HEADROOM_BESIDE = "headroom_beside"
     GAIN_PREDICTED = "gain_predicted"
     NOTHING_MEASURED = "nothing_measured"
     NARROWER_BY_LITTLE = "narrower_by_little"
@@ -133,6 +137,13 @@ _SENTENCES: dict[Kind, str] = {
     Kind.RATE_WITHOUT_RIVAL: "{0} has the highest rate; no device can run the model under its own hint",
     Kind.RATE_PREDICTED: "{0} is predicted to have the highest rate; nothing was measured",
     Kind.RATE_SETTLED: "{0}: the model takes too long to gain by how it is called",
+    Kind.JOINT_RATE: (
+        "{0} was measured at {rate:.2f} times the rate of {1}, as the mean over the loads (95 % interval "
+        "{low:.2f} to {high:.2f}), with {tail:.2f} of its 99th percentile"
+    ),
+    Kind.JOINT_KEPT: "{0}: nothing was measured faster by more than the noise",
+    Kind.HEADROOM: "{0} keeps all deadlines up to {headroom:.2f} times the rates that are asked for",
+    Kind.HEADROOM_BESIDE: "{0} keeps them up to {headroom:.2f} times, so that is {rate:.2f} times as much",
     Kind.GAIN_PREDICTED: "it is predicted {gain:.1f} % faster than {0} alone",
     Kind.NOTHING_MEASURED: "nothing was measured",
     Kind.NARROWER_BY_LITTLE: (
@@ -181,7 +192,8 @@ class Finding:
         names: Of the candidates or devices that it is about; the first one is what it is said of.
         numbers: By name: shares in percent (``gain``, ``behind``, ``least``), ratios of times (``ratio`` with
             its 95 % interval ``low`` to ``high``) and of rates (``rate``, ``waiting``, ``queued``),
-            milliseconds (``tail``, ``before``, ``pause``, ``budget``), counts (``rounds``, ``needed``).
+            milliseconds (``tail``, ``before``, ``pause``, ``budget``), counts (``rounds``, ``needed``), a
+            factor on all rates of an application (``headroom``). Of ``joint_rate``, ``tail`` is a ratio.
         detail: What somebody else said, such as an error.
     """
 

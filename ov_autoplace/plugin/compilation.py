@@ -10,6 +10,7 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base.json_fields import naming
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
@@ -19,13 +20,23 @@ from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.plan.annotation import annotated_placement, set_affinities
 from ov_autoplace.plan.placement import Placement
-from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.plan import (
+    HINT,
+    LanePlan,
+    Member,
+    Part,
+    Plan,
+    PoolPlan,
+    SplitPlan,
+    WholePlan,
+    read_joint_plan,
+)
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache
 from ov_autoplace.plugin.placed_model import PlacedModel
 
-__all__ = ["compile_placed"]
+__all__ = ["compile_part", "compile_placed"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -65,6 +76,8 @@ def compile_placed(
         confirm: Checks a plan that was found on a busy machine; ``None`` where that is not possible.
     """
     core, devices, options = machine.core, machine.devices, machine.options
+    if options.application is not None:
+        return _compile_part(machine, model, compile_native, options.application)
     if len(devices) == 1:
         if devices[0] in options.memory_limits and not _holders(machine, model, devices):
             limit = options.memory_limits[devices[0]]
@@ -101,6 +114,43 @@ def compile_placed(
         placement = _found(machine, model, search)
         cache.store(placement)
         return placement.plan.compile(compiler)
+
+
+def _compile_part(machine: Machine, model: ov.Model, compile_native: Native, named: str) -> ov.CompiledModel:
+    """The model as its part of a plan of several says.
+
+    Args:
+        machine: The devices.
+        model: Is found in the plan by its content, unless its name is given.
+        compile_native: Compiles.
+        named: The plan's file, with a name behind ``#`` where that is given.
+    """
+    from ov_autoplace.devices.conditions import machine_lines
+    from ov_autoplace.graph.model_hash import model_hash
+
+    path, _, name = named.partition("#")
+    plan = read_joint_plan(path)
+    with naming(path, PlacementError):
+        plan.check_machine(machine_lines(machine.core, plan.devices))
+        part = plan.part(name) if name else plan.part_of(model_hash(formed(model, NAMED)))
+        return compile_part(machine, model, compile_native, part)
+
+
+def compile_part(machine: Machine, model: ov.Model, compile_native: Native, part: Part) -> ov.CompiledModel:
+    """A model as its part of a plan of several says.
+
+    Raises:
+        PlacementError: The part is for another model or other devices.
+    """
+    from ov_autoplace.graph.model_hash import model_hash
+
+    named = formed(model, NAMED)
+    if model_hash(named) != part.digest:
+        raise PlacementError(f"the plan has another model under the name {part.name!r}")
+    part.plan.check_fits(machine.devices, [op.get_friendly_name() for op in named.get_ops()])
+    options = replace(machine.options, properties={**part.properties, **machine.options.properties})
+    run_passes(named, (FOLD,))
+    return part.plan.compile(_Compiler(replace(machine, options=options), named, compile_native))
 
 
 def _may_gain(machine: Machine, model: ov.Model) -> bool:

@@ -22,9 +22,9 @@ from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_properties, property_text
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
+from ov_autoplace.graph.model_hash import model_hash, weights_hash
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, read_plan
-from ov_autoplace.plugin.model_hash import model_hash, weights_hash
 from ov_autoplace.policy.card import checkpoint_key
 
 __all__ = ["DecisionCache", "StoredDecision", "cache_folder"]

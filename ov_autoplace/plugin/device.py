@@ -14,7 +14,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
@@ -32,7 +32,10 @@ from ov_autoplace.plugin.core_properties import (
     set_properties,
 )
 
-__all__ = ["DEVICE_NAME", "register", "unregister"]
+if TYPE_CHECKING:
+    from ov_autoplace.plan.plan import Part
+
+__all__ = ["DEVICE_NAME", "compile_part", "register", "unregister"]
 
 _HETERO = "HETERO"
 _originals: dict[str, Any] = {}
@@ -191,6 +194,14 @@ def _compile_model(
     if weights is not None:
         compiled._autoplace_weights = weights  # the constants point into the caller's buffer
     return _kept(self, compiled)
+
+
+def compile_part(core: ov.Core, model: ov.Model, part: Part) -> ov.CompiledModel:
+    """A model as its part of a plan of several says."""
+    from ov_autoplace.plugin import compilation
+
+    machine, _ = request_of(core, ",".join(part.plan.devices), {})
+    return _kept(core, compilation.compile_part(machine, model, _compiling(core, {}), part))
 
 
 def _told(compiled: ov.CompiledModel, properties: Mapping[str, Any]) -> ov.CompiledModel:

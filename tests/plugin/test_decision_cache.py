@@ -31,7 +31,7 @@ from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.plugin.model_hash import model_hash, weights_hash
+from ov_autoplace.graph.model_hash import model_hash, weights_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = ["XCPU", "CPU"]

@@ -16,9 +16,11 @@ from ov_autoplace.measure.isolation.child import PATIENCE, Child
 from ov_autoplace.measure.isolation.executable import IsolatedExecutable
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError, WorkerProcess
 
-__all__ = ["IsolatedProfiler", "IsolatedRaceEntry", "IsolatedRaceResult"]
+__all__ = ["IsolatedOutcome", "IsolatedProfiler", "IsolatedRaceEntry", "IsolatedRaceResult"]
 
 _log = logging.getLogger("ov_autoplace")
+
+_MOST_OF_A_WORKLOAD = 4.0  # times the time that it is to run, with what is begun late and ends later
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,18 @@ class IsolatedRaceResult:
     rounds: int
     seconds: float
     stopped: str
+
+
+@dataclass(frozen=True, eq=False)
+class IsolatedOutcome:
+    """See ``_core.WorkloadOutcome``."""
+
+    rates: list[float]
+    latency_bytes: list[bytes]
+    models: list[tuple[int, float]]
+    spans: list[tuple[int, int, float, float]]
+    seconds: float
+    cpu_seconds: float
 
 
 class IsolatedProfiler:
@@ -147,6 +161,34 @@ class IsolatedProfiler:
 
         return self._race([members for members, _, _ in loads], request, budget_seconds, progress, names)
 
+    def run_workload(
+        self, models: Sequence[Sequence[IsolatedExecutable]], *, seconds: float, **how: Any
+    ) -> IsolatedOutcome:
+        """See ``_core.run_workload``.
+
+        Raises:
+            ProfilerError: It fails, or the child dies or hangs: none of them is tried again then.
+        """
+        failed: dict[int, str] = {}
+        with self._child.lock:
+            while True:
+                process, _ = self._compiled(models, failed)
+                if failed:
+                    raise _core.ProfilerError(next(iter(failed.values())))
+                members = [member for copies in models for member in copies]
+                slowest = max((member.slowest for member in members), default=0.0)
+                numbers = [[member.number for member in copies] for copies in models]
+                silence = self._child.silence + _MOST_OF_A_WORKLOAD * seconds + PATIENCE * slowest
+                request = {"call": "run_workload", "models": numbers, "duration": seconds, **how}
+                try:
+                    answer, payload = self._child.ask(process, silence, **request)
+                except ProcessEndedError as cause:
+                    if cause.was_idle:
+                        continue
+                    blamed = [member.blame("ran", cause) for member in members]
+                    raise _core.ProfilerError(blamed[0]) from None
+                return _outcome(answer, payload)
+
     def _race(
         self,
         candidates: Sequence[Sequence[IsolatedExecutable]],
@@ -244,4 +286,14 @@ def _race_result(
         position += size
     return IsolatedRaceResult(
         entries, racing[answer["best"]], answer["rounds"], answer["seconds"], answer["stopped"]
+    )
+
+
+def _outcome(answer: Mapping[str, Any], payload: bytes) -> IsolatedOutcome:
+    parts, position = [], 0
+    for size in answer["sizes"]:
+        parts.append(payload[position : position + size])
+        position += size
+    return IsolatedOutcome(
+        answer["rates"], parts, answer["models"], answer["spans"], answer["seconds"], answer["cpu_seconds"]
     )

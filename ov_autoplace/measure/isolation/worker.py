@@ -35,6 +35,8 @@ _NODE_FIELDS = (
     "seconds",
 )  # fmt: skip
 
+_OUTCOME_FIELDS = ("rates", "models", "spans", "seconds", "cpu_seconds")
+
 
 class Worker:
     """Answers requests one after the other.
@@ -116,6 +118,14 @@ class Worker:
         ]
         return self._raced(self.core.race_loads, made, options)
 
+    def do_run_workload(self, models: list[list[int]], duration: float, **how: Any) -> Answer:
+        """Run several models at once."""
+        copies = [[self.executables[number] for number in numbers] for numbers in models]
+        outcome = self.core.run_workload(copies, seconds=duration, **how)
+        parts = outcome.latency_bytes
+        answer = {name: getattr(outcome, name) for name in _OUTCOME_FIELDS}
+        return {**answer, "sizes": [len(part) for part in parts]}, b"".join(parts)
+
     def _raced(self, race: Callable[..., Any], candidates: list[Any], options: dict[str, Any]) -> Answer:
         def progress(rounds: int, running: int, seconds: float) -> None:
             self.send({"progress": [rounds, running, seconds]})
@@ -144,7 +154,10 @@ class Worker:
     def _read(self, size: int) -> bytes | None:
         parts = []
         while size:
-            part = os.read(self.link, min(size, 1 << 20))
+            try:
+                part = os.read(self.link, min(size, 1 << 20))
+            except ConnectionResetError:  # the parent went without reading the last answer
+                return None
             if not part:
                 return None
             parts.append(part)

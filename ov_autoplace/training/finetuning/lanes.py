@@ -16,6 +16,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import OptionError, PlacementError, TrainingError
+from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.counting import count_devices, count_width
 from ov_autoplace.plan.fitting import fit_prepared
@@ -23,7 +24,6 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.plan.schedulable import reason_not_schedulable
 from ov_autoplace.plan.simulator import simulate
-from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import ProfiledModel
 from ov_autoplace.training.finetuning.task import TuningTask

@@ -11,10 +11,10 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.costs import CostSource
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.errors import ModelError, ProfilingError, TrainingError
+from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.measure.profiled import profile_session
 from ov_autoplace.measure.session import ProfilingSession
-from ov_autoplace.plugin.model_hash import model_hash
 from ov_autoplace.training.finetuning.budget import TuningBudget
 
 __all__ = ["ProfiledModel", "profiled_model"]

@@ -1,0 +1,211 @@
+"""Who could be the answer: what people set by hand, and combinations that are predicted to be better.
+
+A request of model m takes ``s`` seconds alone and keeps ``u`` cores busy meanwhile; both are measured. Where
+all models of a plan together want more cores than there are, or more of a device than all of it, requests of
+those that use it take longer by that factor::
+
+    seconds(m) = s(m) max over what m uses of max(1, wanted / available)
+
+What running beside others costs beyond that, such as waiting for a thread that works for another model, is
+found by the race.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ov_autoplace._base.text import counted
+from ov_autoplace.application.bench import UNPINNED, Model
+from ov_autoplace.application.workload import Application
+from ov_autoplace.devices.names import property_text
+from ov_autoplace.devices.widths import is_cpu
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import HINT, JointPlan, Part, Plan, WholePlan
+
+__all__ = ["Joint", "fairness", "proposals", "rivals"]
+
+_MOST_COMBINATIONS, _FEWEST_KEPT = 4096, 4
+_CORES = "cores of the machine"
+
+
+@dataclass(eq=False)
+class Joint(Candidate):
+    """A joint plan that is considered.
+
+    Attributes:
+        settings: How each model runs, in their order.
+        is_reserved: Each has cores of its own, so it needs a process of its own to be tried in.
+        is_rival: People set it by hand.
+        expected: Predicted seconds of an inference of each model.
+    """
+
+    settings: tuple[Candidate, ...] = ()
+    is_reserved: bool = False
+    is_rival: bool = False
+    expected: tuple[float, ...] = field(default=())
+
+
+def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> list[Joint]:
+    """What people set by hand: the same for all models, or for each what is best for it alone."""
+    share = max(1, cores // len(models))
+    kinds: list[tuple[str, list[Candidate | None], dict[str, bool]]] = [
+        ("OpenVINO's default", _all(models, lambda plan: plan.is_default), {}),
+        ("THROUGHPUT", _all(models, _has_hint), {}),
+        ("no pinning", _all(models, _is_unpinned), {}),
+        ("one thread each", _all(models, lambda plan: _threads(plan) == 1), {}),
+        ("equal reserved cores", _all(models, lambda plan: _threads(plan) == share), {"is_reserved": True}),
+        ("one after the other", _all(models, lambda plan: plan.is_default), {"in_turn": True}),
+        ("best hint of each alone", _all(models, lambda plan: plan.is_default or _has_hint(plan)), {}),
+        ("best of each alone", [model.alone for model in models], {}),
+    ]
+    found = []
+    for name, settings, how in kinds:
+        known = tuple(setting for setting in settings if setting is not None)
+        if len(known) == len(models) and not (how.get("is_reserved") and share * len(models) > cores):
+            found.append(_joint(name, models, known, machine, is_rival=True, **how))
+    return _distinct(found)
+
+
+def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> Iterator[Joint]:
+    """All combinations of how the models can run; of many models the most promising ways of each."""
+    choices = [list(model.settings) for model in models]
+    while math.prod(map(len, choices)) > _MOST_COMBINATIONS:
+        longest = max(choices, key=len)
+        if len(longest) <= _FEWEST_KEPT:
+            break
+        longest.remove(max(longest, key=lambda s: s.median(Load.APPLICATION) * max(s.cores or 0, 0.1)))
+    for settings in itertools.product(*choices):
+        name = ", ".join(
+            f"{model.name}: {label_of(setting.plan, model)}"
+            for model, setting in zip(models, settings, strict=True)
+        )
+        yield _joint(name, models, settings, machine)
+        threads = [_threads(setting.plan) for setting in settings]
+        if all(threads) and max(threads) > 1 and sum(threads) <= cores:
+            yield _joint(f"{name}; reserved", models, settings, machine, is_reserved=True)
+
+
+def predict(joint: Joint, models: Sequence[Model], application: Application, cores: int) -> None:
+    """Note in a candidate what its models and all loads are expected to take."""
+    wanted: dict[str, float] = {}
+    uses: list[set[str]] = []
+    for model, setting in zip(models, joint.settings, strict=True):
+        own = {device: 1.0 for device in setting.plan.devices if not is_cpu(model.machine.core, device)}
+        own[_CORES] = setting.cores or 0.0
+        uses.append({what for what, count in own.items() if count > 0})
+        for what, count in own.items():
+            wanted[what] = wanted.get(what, 0.0) + count
+    available = {what: float(cores if what == _CORES else 1) for what in wanted}
+    stretch = {what: max(1.0, count / available[what]) for what, count in wanted.items()}
+    alone = [setting.median(Load.APPLICATION) for setting in joint.settings]
+    plan = joint.plan
+    if isinstance(plan, JointPlan) and plan.in_turn:
+        joint.expected = tuple(alone)
+        rates = {d.start: 1 / sum(alone) for d in application.load}
+    else:
+        joint.expected = tuple(
+            seconds * max((stretch[what] for what in own), default=1.0)
+            for seconds, own in zip(alone, uses, strict=True)
+        )
+        seconds_of = {model.name: s for model, s in zip(models, joint.expected, strict=True)}
+        rates = {
+            d.start: 1 / sum(seconds_of[n] * times for n, times in application.reached(d.start).items())
+            for d in application.load
+        }
+    joint.predicted_seconds = fairness(application, rates)
+
+
+def fairness(application: Application, rates: Mapping[str, float]) -> float:
+    """Seconds per request, as the weighted geometric mean over the loads: what should be small.
+
+    This is proportional fairness: what one load gains counts as much as what another one gains in the same
+    proportion, whether its models are small or large.
+
+    Args:
+        application: Says what each load counts.
+        rates: Requests per second of each load, by the model at which they begin.
+    """
+    total = sum(demand.priority for demand in application.load)
+    return math.exp(-sum(d.priority * math.log(max(rates[d.start], 1e-12)) for d in application.load) / total)
+
+
+def label_of(plan: Plan, model: Model) -> str:
+    """How a model runs, for names of plans."""
+    width = plan.models[0].width
+    label = "default" if width is None else counted(width.threads, "thread")
+    if _has_hint(plan):
+        label = "THROUGHPUT"
+    elif _is_unpinned(plan):
+        label = "no pinning"
+    if len(plan.models) > 1:
+        label = f"{len(plan.models)} x {label}"
+    return f"{label} on {plan.devices[0]}" if len(model.machine.devices) > 1 else label
+
+
+def _joint(
+    name: str,
+    models: Sequence[Model],
+    settings: Sequence[Candidate],
+    machine: tuple[str, ...],
+    *,
+    is_reserved: bool = False,
+    in_turn: bool = False,
+    is_rival: bool = False,
+) -> Joint:
+    parts = [
+        Part(
+            model.name,
+            _reserved(setting.plan) if is_reserved else setting.plan,
+            model.callers,
+            model.digest,
+            model.source,
+            {key: property_text(value) for key, value in model.member.properties.items()},
+        )
+        for model, setting in zip(models, settings, strict=True)
+    ]
+    if is_reserved:  # the widest first
+        widths = {model.name: _threads(s.plan) for model, s in zip(models, settings, strict=True)}
+        parts.sort(key=lambda part: -widths[part.name])
+    plan = JointPlan(name, tuple(parts), in_turn, machine)
+    return Joint(name, plan, settings=tuple(settings), is_reserved=is_reserved, is_rival=is_rival)
+
+
+def _reserved(plan: Plan) -> Plan:
+    """The same on cores of its own, which OpenVINO takes away from whatever is compiled later."""
+    own = {
+        "INFERENCE_NUM_THREADS": str(_threads(plan)),
+        "NUM_STREAMS": "1",
+        "ENABLE_CPU_RESERVATION": "YES",
+        "ENABLE_CPU_PINNING": "YES",
+    }
+    return WholePlan(plan.devices[0], properties=own)
+
+
+def _distinct(joints: Sequence[Joint]) -> list[Joint]:
+    found: dict[Plan, Joint] = {}
+    for joint in joints:
+        found.setdefault(joint.plan, joint)
+    return list(found.values())
+
+
+def _all(models: Sequence[Model], wanted: Callable[[Plan], bool]) -> list[Candidate | None]:
+    return [model.fastest(wanted) for model in models]
+
+
+def _threads(plan: Plan) -> int:
+    """On how many threads of a CPU it runs; 0 where that is up to OpenVINO."""
+    widths = [model.width for model in plan.models]
+    return sum(width.threads for width in widths if width is not None)
+
+
+def _has_hint(plan: Plan) -> bool:
+    one = plan.models[0]
+    return isinstance(one, WholePlan) and HINT in one.properties
+
+
+def _is_unpinned(plan: Plan) -> bool:
+    one = plan.models[0]
+    return isinstance(one, WholePlan) and one.properties == UNPINNED

@@ -1,0 +1,330 @@
+"""The race of an application: plans run all of it in turns, and who wins.
+
+What counts, in this order: deadlines and asked rates, as the *headroom*, the largest factor on all asked
+rates with which every deadline is kept; then how fast the closed loops are, as the weighted geometric mean of
+their rates; then the 99th percentile of the latencies; then how few cores are busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS
+from ov_autoplace.application.bench import Bench
+from ov_autoplace.application.candidates import Joint, fairness
+from ov_autoplace.application.workload import Application, Demand
+from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.verdict import Verdict, is_faster, paired, were_disturbed
+from ov_autoplace.devices.widths import Cores
+from ov_autoplace.errors import PlacementError, ProfilingError
+from ov_autoplace.measure.loads import workloads_in_turns
+from ov_autoplace.measure.workload import Outcome, Workload
+from ov_autoplace.plan.decision import Load
+from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.plan import JointPlan
+
+__all__ = ["JointRace", "Result"]
+
+_FINALISTS = 4  # of ours and of theirs each
+_SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 3
+_MUCH_WORSE = 1.3  # than the best in a first look
+_CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
+_TAIL = 99.0
+_OPEN_REQUESTS, _SHORTEST_OPEN, _LONGEST_OPEN = 25, 0.3, 1.5
+_PERIODS = 10  # of a rate without a deadline: what begins has to end within so many
+_STEP, _FINE_STEP, _MOST_LEVELS = 1.25, 1.06, 12
+
+
+@dataclass(eq=False)
+class Result:
+    """What a plan did with the whole application.
+
+    Attributes:
+        outcomes: Of each time that it ran under the load as it is asked for.
+        headroom: The largest factor on all rates with which deadlines were kept; 0 = not known.
+    """
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    headroom: float = 0.0
+
+    def rate(self, load: int) -> float:
+        """Requests per second of a load, by its number."""
+        return float(np.median([outcome.rates[load] for outcome in self.outcomes]))
+
+    def latencies(self, load: int) -> FloatArray:
+        """Seconds of all requests of a load, ``float64[n]``."""
+        parts = [outcome.latencies[load] for outcome in self.outcomes]
+        return frozen_array(np.concatenate(parts), np.float64)
+
+    def percentile(self, load: int, percentile: float = _TAIL) -> float:
+        """Of the latencies of a load, in seconds."""
+        return float(np.quantile(self.latencies(load), percentile / 100, method="higher"))
+
+    def late(self, load: int, deadline: float) -> float:
+        """Share of the requests of a load that took longer than a deadline."""
+        return float(np.mean(self.latencies(load) > deadline))
+
+    @property
+    def cores(self) -> float:
+        """How many were busy."""
+        return float(np.median([outcome.cores for outcome in self.outcomes]))
+
+
+class JointRace:
+    """Runs plans of an application in turns.
+
+    Args:
+        bench: Compiles them.
+        budget: The time that all may take.
+        seed: Of the order in each round and of arrivals at random.
+
+    Attributes:
+        results: What each plan did that was run.
+    """
+
+    def __init__(self, bench: Bench, budget: Budget, seed: int = 0) -> None:
+        self.bench, self.budget, self.seed = bench, budget, seed
+        self.results: dict[Joint, Result] = {}
+        self._workloads: dict[Joint, Workload] = {}
+        self._failures: dict[Joint, str] = {}
+
+    @property
+    def application(self) -> Application:
+        """What is run."""
+        return self.bench.application
+
+    def decide(self, field: Sequence[Joint]) -> Verdict:
+        """Race plans, the best of OpenVINO's own settings among them.
+
+        Raises:
+            ProfilingError: None of them can be run.
+        """
+        ready = [joint for joint in field if self._compiled(joint)]
+        if not ready:
+            raise ProfilingError(f"no plan can be run: {field[0].dropped}")
+        return self._by_headroom(ready, field) if self.application.is_open else self._by_rate(ready, field)
+
+    def _compiled(self, joint: Joint) -> bool:
+        plan = joint.plan
+        assert isinstance(plan, JointPlan)
+        try:
+            self._workloads[joint] = self.bench.compile(plan, apart=joint.is_reserved)
+        except (ProfilingError, PlacementError) as cause:
+            joint.dropped = f"cannot be run: {cause}"
+            return False
+        return True
+
+    def run(self, joint: Joint, seconds: float, factor: float = 1.0, *, spans: bool = False) -> Outcome:
+        """Run the whole application once.
+
+        Raises:
+            ProfilingError: A model fails.
+        """
+        plan = joint.plan
+        assert isinstance(plan, JointPlan)
+        self.seed += 1
+        callers = self.bench.callers(plan, seconds, factor, self.seed)
+        return self._workloads[joint].run(callers, seconds, spans=spans)
+
+    def _sample(self, joint: Joint, seconds: float) -> float:
+        """What counts of closed loops, not a number where a model fails."""
+        try:
+            outcome = self.run(joint, seconds)
+        except ProfilingError as cause:
+            self._failures[joint] = str(cause)
+            return float("nan")
+        self.results.setdefault(joint, Result()).outcomes.append(outcome)
+        return fairness(self.application, _rates(self.application, outcome))
+
+    def _by_rate(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
+        seconds = self._closed_seconds(ready)
+        looks = {joint: self._sample(joint, seconds) for joint in ready}
+        finalists = _finalists(looks)
+        if not finalists:
+            raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
+        self.results.update({joint: Result() for joint in finalists})
+        needed = CONVINCING_ROUNDS * len(finalists) * seconds
+        turns = workloads_in_turns(
+            [partial(self._sample, joint, seconds) for joint in finalists],
+            max(self.budget.free, needed),
+            min_rounds=CONVINCING_ROUNDS,
+            max_rounds=_most_rounds(self.budget.free, len(finalists) * seconds),
+            seed=self.seed,
+            names=[joint.name for joint in finalists],
+        )
+        for joint, timing in zip(finalists, turns.timings, strict=True):
+            joint.remember(Load.APPLICATION, timing.samples)
+            joint.dropped = f"failed: {self._failures[joint]}" if joint in self._failures else timing.dropped
+        for joint, look in looks.items():
+            if joint not in finalists:
+                joint.dropped = self._failures.get(joint, "") or "slower at first sight"
+                joint.remember(Load.APPLICATION, frozen_array([look], np.float64))
+        return self._fastest([j for j in finalists if not j.dropped.startswith("failed")], field)
+
+    def _closed_seconds(self, ready: Sequence[Joint]) -> float:
+        """How long a sample is: some requests of the slowest load, and whole periods of a quota."""
+        slowest = max(max(joint.expected, default=0.0) for joint in ready)
+        seconds = min(max(_SAMPLE_SECONDS, _REQUESTS * slowest), _LONGEST_SECONDS)
+        quota = Cores.of_this_process().quota
+        return seconds if quota is None else quota.whole_periods(seconds)
+
+    def _fastest(self, ran: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
+        """Who wins by rate, then by 99th percentile, then by cores."""
+        best = min(ran, key=lambda joint: joint.median(Load.APPLICATION))
+        rival = min(
+            (joint for joint in ran if joint.is_rival), key=lambda j: j.median(Load.APPLICATION), default=None
+        )
+        if rival is not None and best is not rival:
+            ratio = paired(best.on(Load.APPLICATION), rival.on(Load.APPLICATION))
+            if ratio is None or not is_faster(ratio):
+                best = rival
+        alike = [joint for joint in ran if joint is best or self._is_as_fast(joint, best)]
+        winner = min(alike, key=self._tail)
+        if self._tail(winner) > _CLEARLY * self._tail(best):
+            winner = best
+        default = field[0]
+        disturbed = were_disturbed(joint.on(Load.APPLICATION) for joint in (winner, default))
+        return Verdict(winner, self._findings(winner, default, rival), list(field), disturbed)
+
+    def _is_as_fast(self, joint: Joint, best: Joint) -> bool:
+        ratio = paired(joint.on(Load.APPLICATION), best.on(Load.APPLICATION))
+        return ratio is not None and ratio.median <= 1 + MINIMAL_GAIN / 2 and not joint.dropped
+
+    def _tail(self, joint: Joint) -> float:
+        """Geometric mean over the loads of the 99th percentiles."""
+        result = self.results[joint]
+        tails = [result.percentile(load) for load in range(len(self.application.load))]
+        return float(np.exp(np.mean(np.log(tails))))
+
+    def _findings(self, winner: Joint, default: Joint, rival: Joint | None) -> tuple[Finding, ...]:
+        found = []
+        for other in dict.fromkeys((default, rival)):
+            if other is None or other is winner or other not in self.results:
+                continue
+            ratio = paired(other.on(Load.APPLICATION), winner.on(Load.APPLICATION))
+            if ratio is None:
+                continue
+            numbers = {"rate": ratio.median, "low": ratio.low, "high": ratio.high}
+            tail = self._tail(winner) / self._tail(other)
+            found.append(Finding.of(Kind.JOINT_RATE, winner.name, other.name, tail=tail, **numbers))
+        if winner is default or not found:
+            found.insert(0, Finding.of(Kind.JOINT_KEPT, winner.name))
+        return tuple(found)
+
+    def _by_headroom(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
+        seconds = self._open_seconds()
+        levels: dict[Joint, float] = dict.fromkeys(ready, 0.0)
+        alive, factor, step, before = list(ready), self._first_factor(ready), _STEP, 0.0
+        for _ in range(_MOST_LEVELS):
+            passed = [joint for joint in alive if self._keeps(joint, seconds, factor)]
+            levels.update(dict.fromkeys(passed, factor))
+            alive = [joint for joint in alive if joint not in self._failures]
+            if not alive:
+                break
+            if passed:
+                alive, before, factor = passed, factor, factor * step
+            elif not before:  # nobody at the lowest so far
+                factor /= _STEP**2
+            elif step == _STEP and len(alive) > 1:
+                step = _FINE_STEP
+                factor = before * step
+            else:
+                break
+            if before and not self.budget.allows(len(alive) * seconds):
+                break
+        return self._roomiest(levels, field)
+
+    def _keeps(self, joint: Joint, seconds: float, factor: float) -> bool:
+        """Whether a plan keeps all deadlines, in one of two tries: other work may have spoilt the first."""
+        for _ in range(2):
+            try:
+                outcome = self.run(joint, seconds, factor)
+            except ProfilingError as cause:
+                self._failures[joint] = joint.dropped = f"failed: {cause}"
+                return False
+            if tightness(self.application.load, outcome, factor) <= 1:
+                return True
+        return False
+
+    def _open_seconds(self) -> float:
+        slowest = min(demand.rate for demand in self.application.load if demand.is_open)
+        return min(max(_OPEN_REQUESTS / slowest, _SHORTEST_OPEN), _LONGEST_OPEN)
+
+    def _first_factor(self, ready: Sequence[Joint]) -> float:
+        """A factor that many plans are expected to keep: half of what the best is predicted to have."""
+        expected = np.min([joint.expected for joint in ready], axis=0)
+        names = [model.name for model in self.bench.models]
+        seconds_of = dict(zip(names, expected.tolist(), strict=True))
+        busy = 0.0
+        for demand in self.application.load:
+            if demand.is_open:
+                reached = self.application.reached(demand.start)
+                busy = max(busy, demand.rate * sum(seconds_of[name] * n for name, n in reached.items()))
+        return 0.5 / busy
+
+    def _roomiest(self, levels: dict[Joint, float], field: Sequence[Joint]) -> Verdict:
+        """Who wins by headroom, with what it and its rivals do at the rates that are asked for."""
+        default = field[0]
+        for joint, level in levels.items():
+            self.results[joint] = Result(headroom=level)
+        ran = [joint for joint in levels if joint not in self._failures]
+        if not ran:
+            raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
+        rival = max((j for j in ran if j.is_rival), key=levels.__getitem__, default=None)
+        best = max(ran, key=levels.__getitem__)
+        if rival is not None and levels[best] <= levels[rival] * (1 + MINIMAL_GAIN):
+            best = rival
+        shown = [joint for joint in dict.fromkeys((best, rival, default)) if joint in ran]
+        for _ in range(2):
+            for joint in shown:
+                self.results[joint].outcomes.append(self.run(joint, self._open_seconds()))
+        found = [Finding.of(Kind.HEADROOM, best.name, headroom=levels[best])]
+        for other in shown[1:]:
+            if levels.get(other):
+                numbers = {"headroom": levels[other], "rate": levels[best] / levels[other]}
+                found.append(Finding.of(Kind.HEADROOM_BESIDE, other.name, **numbers))
+        return Verdict(best, tuple(found), list(field))
+
+
+def tightness(load: Sequence[Demand], outcome: Outcome, factor: float = 1.0) -> float:
+    """How much of their time requests take, 1 where they are just finished in it, the worst of the loads.
+
+    A load with a deadline has that; one with a rate alone has to be finished within some of its periods.
+    """
+    found = [0.0]
+    for demand, latencies in zip(load, outcome.latencies, strict=True):
+        deadline = demand.deadline_seconds
+        if deadline is None and demand.is_open:
+            deadline = _PERIODS / (factor * demand.rate)
+        if deadline is not None:
+            share = demand.percentile / 100
+            found.append(float(np.quantile(latencies, share, method="higher")) / deadline)
+    return max(found)
+
+
+def _rates(application: Application, outcome: Outcome) -> dict[str, float]:
+    return {d.start: rate for d, rate in zip(application.load, outcome.rates.tolist(), strict=True)}
+
+
+def _finalists(looks: dict[Joint, float]) -> list[Joint]:
+    """The default, and the best few of ours and of others, where they are not much worse than the best."""
+    able = {joint: look for joint, look in looks.items() if np.isfinite(look)}
+    if not able:
+        return []
+    limit = _MUCH_WORSE * min(able.values())
+    order = sorted(able, key=able.__getitem__)
+    kept = {next(iter(able))}
+    for is_rival in (True, False):
+        near = [joint for joint in order if joint.is_rival == is_rival and able[joint] <= limit]
+        kept.update(near[:_FINALISTS])
+    return [joint for joint in able if joint in kept]
+
+
+def _most_rounds(seconds: float, round_seconds: float) -> int:
+    return max(2 * CONVINCING_ROUNDS, int(min(seconds, 4.0) / round_seconds))

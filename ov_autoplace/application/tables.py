@@ -1,0 +1,134 @@
+"""What is shown of an application's decision: each plan with each of its loads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ov_autoplace._base.text import milliseconds
+from ov_autoplace.application.answer import ApplicationPlan
+from ov_autoplace.application.candidates import Joint
+from ov_autoplace.application.race import Result
+from ov_autoplace.application.workload import Demand
+from ov_autoplace.explain.tables import Table
+from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.plan import Plan, WholePlan
+
+__all__ = ["answer_json", "parts_table", "plans_table"]
+
+_OURS = 2  # of our plans that were not taken, the best
+
+
+def plans_table(answer: ApplicationPlan) -> Table:
+    """What every plan did that was run: a row for each load, and what counts in its first one."""
+    decision, application = answer.decision, answer.application
+    assert decision is not None
+    assert application is not None
+    default = decision.candidates[0]
+    rows, strong = [], []
+    for joint in _shown(answer):
+        result = answer.results[joint.name]
+        is_chosen = joint is decision.winner
+        for number, demand in enumerate(application.load):
+            first = number == 0
+            if is_chosen:
+                strong.append(len(rows))
+            rows.append(
+                (
+                    joint.name if first else "",
+                    _gain(joint, default) if first else "",
+                    f"{result.headroom:.2f}" if first and result.headroom else "",
+                    demand.start,
+                    _rate(result.rate(number)),
+                    milliseconds(result.percentile(number, 50)),
+                    milliseconds(result.percentile(number)),
+                    _late(result, number, demand),
+                    f"{result.cores:.2f}" if first else "",
+                )
+            )
+    columns = (
+        "~plan",
+        ">over the\ndefault",
+        ">headroom",
+        "requests\nbegin at",
+        ">a second",
+        ">p50 ms",
+        ">p99 ms",
+        ">late %",
+        ">?cores\nbusy",
+    )
+    left = [joint for joint in decision.candidates if joint.name not in answer.results]
+    notes = tuple(f"{joint.name}: {joint.dropped}." for joint in left if joint.dropped)
+    return Table("All models at once", columns, rows, tuple(strong), notes)
+
+
+def parts_table(answer: ApplicationPlan) -> Table:
+    """How each model runs in the answer, and the properties that make any program run it so."""
+    rows = []
+    for part in answer.plan.parts:
+        properties = " ".join(f"{key}={value}" for key, value in _properties(part.plan).items())
+        rows.append((part.name, part.plan.name, str(part.callers), properties or "none: OpenVINO's own"))
+    columns = ("model", "runs on", ">?callers", "~properties")
+    notes = ("All requests run in one thread, one after the other.",) if answer.plan.in_turn else ()
+    return Table("The plan, in the order in which to compile", columns, rows, notes=notes)
+
+
+def answer_json(answer: ApplicationPlan) -> dict[str, Any]:
+    """What ``ov-autoplace application --json`` prints."""
+    decision, application = answer.decision, answer.application
+    assert decision is not None
+    assert application is not None
+    found = decision.to_json()
+    for candidate, entry in zip(decision.candidates, found["candidates"], strict=True):
+        result = answer.results.get(candidate.name)
+        entry["rival"] = isinstance(candidate, Joint) and candidate.is_rival
+        entry["loads"] = [] if result is None else _loads(result, application.load)
+        entry["headroom"] = result.headroom or None if result is not None else None
+        entry["cores"] = result.cores if result is not None and result.outcomes else None
+    return {**found, "plan": answer.plan.to_json()}
+
+
+def _loads(result: Result, load: tuple[Demand, ...]) -> list[dict[str, Any]]:
+    if not result.outcomes:
+        return []
+    return [
+        {
+            "start": demand.start,
+            "rate_per_second": result.rate(number),
+            "p50_ms": 1e3 * result.percentile(number, 50),
+            "p99_ms": 1e3 * result.percentile(number),
+            "late": None if demand.deadline_seconds is None else result.late(number, demand.deadline_seconds),
+        }
+        for number, demand in enumerate(load)
+    ]
+
+
+def _shown(answer: ApplicationPlan) -> list[Candidate]:
+    """The answer, everything that people set by hand, and the best of ours, each that was run."""
+    assert answer.decision is not None
+    winner = answer.decision.winner
+    ran = [c for c in answer.decision.candidates if (r := answer.results.get(c.name)) and r.outcomes]
+    others = [c for c in ran if isinstance(c, Joint) and not c.is_rival and c is not winner]
+    others.sort(key=lambda c: c.median(Load.APPLICATION))
+    rivals = [c for c in ran if isinstance(c, Joint) and c.is_rival and c is not winner]
+    return [winner, *rivals, *others[:_OURS]]
+
+
+def _gain(joint: Candidate, default: Candidate) -> str:
+    """Its rates over those of OpenVINO's default, as the mean over the loads."""
+    own, other = joint.median(Load.APPLICATION), default.median(Load.APPLICATION)
+    known = len(joint.on(Load.APPLICATION)) and len(default.on(Load.APPLICATION))
+    return f"{other / own:.2f}" if known else ""
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def _late(result: Result, number: int, demand: Demand) -> str:
+    deadline = demand.deadline_seconds
+    return "" if deadline is None else f"{100 * result.late(number, deadline):.1f}"
+
+
+def _properties(plan: Plan) -> dict[str, str]:
+    one = plan.models[0]
+    return one.all_properties if isinstance(one, WholePlan) else {}

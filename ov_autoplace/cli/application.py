@@ -1,0 +1,79 @@
+"""``ov-autoplace application``: several models on one machine, decided, and run on their own cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ov_autoplace.cli import arguments
+from ov_autoplace.cli.console import print_json, print_sentence, show
+from ov_autoplace.cli.outputs import check_file
+from ov_autoplace.errors import OptionError
+
+__all__ = ["application"]
+
+_DECIDE = "decide"
+
+
+class _Group(TyperGroup):
+    """Files alone are to be decided: ``decide`` need not be said."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = [_DECIDE, *args]
+        return super().parse_args(ctx, args)
+
+
+application = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode=None)
+
+
+@application.command(_DECIDE, short_help="Decide how several models share this machine (need not be said).")
+def decide(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILES",
+            show_default=False,
+            help="An application as a .json file, or models: one request of each in flight.",
+        ),
+    ],
+    devices: arguments.Devices = None,
+    time_budget_ms: Annotated[
+        float | None,
+        typer.Option("--time-budget-ms", show_default="10,000", help="Milliseconds for the whole decision."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="File of the plan.", show_default="NAME.plan.json, here"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of inputs and of arrivals at random.")] = 0,
+    as_json: arguments.Json = False,
+) -> None:
+    """Measure several models at once, beside OpenVINO's settings, and write the best plan.
+
+    The plan compiles all of them in Python, and AUTOPLACE_APPLICATION names it to core.compile_model.
+    """
+    from ov_autoplace.application.place import place_application
+    from ov_autoplace.application.tables import answer_json, parts_table, plans_table
+    from ov_autoplace.application.workload import Application
+
+    given = [file for file in files if file.suffix.lower() == ".json"]
+    if given and len(files) > 1:
+        raise OptionError(f"{given[0]} is an application of its own; give it alone, or models")
+    wanted = Application.load_file(files[0]) if given else Application.of_files(files)
+    path = output or Path(f"{files[0].stem if given else 'application'}.plan.json")
+    check_file(path)
+    answer = place_application(wanted, devices, time_budget_ms=time_budget_ms, seed=seed)
+    answer.save(path)
+    decision = answer.decision
+    assert decision is not None
+    if as_json:
+        print_json({"application": [str(file) for file in files], "file": str(path), **answer_json(answer)})
+        return
+    show(plans_table(answer))
+    show(parts_table(answer))
+    print_sentence(f"* {decision.reason}")
+    print_sentence(f"decided in {sum(decision.seconds.values()):.1f} s; wrote {path}")

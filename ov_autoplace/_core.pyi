@@ -383,6 +383,7 @@ def race_samplers(
     confidence: float = 0.99,
     margin: float = 0.0,
     seed: int = 0,
+    names: Sequence[str] = [],
 ) -> RaceResult:
     """
     Races callables, each of which runs its candidate once and returns its seconds.
@@ -498,6 +499,45 @@ def race_loads(
 ) -> RaceResult:
     """
     Runs loads, which are (members, requests, asynchronous), in turns as ``Profiler.race`` runs executables; samples are seconds per finished request.
+    """
+
+class WorkloadOutcome:
+    """What an application did."""
+
+    @property
+    def rates(self) -> list[float]:
+        """Finished requests per second of each source."""
+
+    @property
+    def latency_bytes(self) -> list[bytes]:
+        """
+        Of each source, seconds of its requests from when they should have begun, as bytes of doubles.
+        """
+
+    @property
+    def models(self) -> list[tuple[int, float]]:
+        """(inferences, seconds within them) of each model."""
+
+    @property
+    def spans(self) -> list[tuple[int, int, float, float]]:
+        """(model, caller, begin, end) of each inference."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def cpu_seconds(self) -> float:
+        """Of all threads of the process."""
+
+def run_workload(
+    models: Sequence[Sequence[Executable]],
+    sources: Sequence[tuple[int, int, bool, Sequence[float], Sequence[int]]],
+    links: Sequence[tuple[int, int, float]],
+    seconds: float,
+    in_turn: bool = False,
+    spans: bool = False,
+) -> WorkloadOutcome:
+    """
+    Runs several models at once, each of them copies: sources are (model, callers, whether it is open, arrivals, processors) and begin requests, links are (from, to, times) and go on with them.
     """
 
 def die_with_parent() -> bool:

@@ -24,7 +24,8 @@ def plans_table(answer: ApplicationPlan) -> Table:
     assert decision is not None
     assert application is not None
     default = decision.candidates[0]
-    rows, strong = [], []
+    rows: list[tuple[str, ...]] = []
+    strong: list[int] = []
     for joint in _shown(answer):
         result = answer.results[joint.name]
         is_chosen = joint is decision.winner

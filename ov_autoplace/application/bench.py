@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,17 +10,19 @@ from types import TracebackType
 
 import openvino as ov
 
+from ov_autoplace._base.budget import Budget
 from ov_autoplace.application.workload import Application, Demand, Member
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.widths import possible_widths
+from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import AutoplaceError, DeviceError, ProfilingError
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.graph.prepare import PreparedModel, prepare
-from ov_autoplace.measure.isolation.interface import Executable, Pool
+from ov_autoplace.measure.isolation.interface import Compiled, Executable, Pool
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.workload import Callers, Workload
@@ -33,7 +35,7 @@ UNPINNED = {"ENABLE_CPU_PINNING": "NO"}
 """All threads, none of them bound to a core: what people set against models that fight for cores."""
 
 _THROUGHPUT = {HINT: "THROUGHPUT"}
-_ALONE_SECONDS, _ALONE_RUNS = 0.03, 2
+_ALONE_SECONDS, _MOST_CALLERS = 0.03, 8
 
 
 @dataclass(eq=False)
@@ -44,24 +46,39 @@ class Model:
         member: What the application says of it.
         machine: Its devices.
         prepared: The model in the form that is compiled.
-        session: Compiles it.
+        bench: Compiles it in the process that all plans share.
         digest: Of the model as it was given.
-        callers: How many requests come to it at once.
+        callers: How many requests may come to it at once.
+        is_closed: Some of them come as soon as those before them have ended.
         settings: How it can run by itself: times of a request alone and how many cores it keeps busy.
     """
 
     member: Member
     machine: Machine
     prepared: PreparedModel
-    session: ProfilingSession
+    bench: Workbench
     digest: str
     callers: int
+    is_closed: bool
     settings: list[Candidate] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """What the application calls it."""
         return self.member.name
+
+    @property
+    def session(self) -> ProfilingSession:
+        """Compiles and runs it."""
+        return self.bench.session
+
+    def copies(self, setting: Candidate) -> tuple[Executable, ...]:
+        """The compiled models of a setting.
+
+        Raises:
+            ProfilingError: It cannot be compiled.
+        """
+        return _copies(self.bench.executable(setting))
 
     @property
     def source(self) -> str:
@@ -94,9 +111,10 @@ class Model:
         cores = Cores.of_this_process().usable
         for width in possible_widths(self.machine, device, self.prepared.model):
             own = WholePlan(device, Width(1, in_caller=True) if width.threads == 1 else width)
-            count = min(self.callers, cores // width.threads)
-            name = f"{count} x {own.name}"
-            found.append(own if count < 2 else PoolPlan(name, own, (own,) * count, count))
+            most = min(self.callers, cores // width.threads)
+            for count in {most} if self.is_closed else {1, most}:
+                name = f"{count} x {own.name}"
+                found.append(own if count < 2 else PoolPlan(name, own, (own,) * count, count))
         return found
 
 
@@ -110,7 +128,8 @@ class Bench:
         application: The models and what is asked of them.
         core: Where the devices are.
         devices: Those that all may use.
-        seed: Of inputs and arrivals.
+        budget: Of the decision.
+        seed: Of inputs.
         isolation: Measure in child processes.
 
     Attributes:
@@ -124,12 +143,13 @@ class Bench:
         core: ov.Core,
         devices: tuple[str, ...],
         *,
+        budget: Budget,
         seed: int = 0,
         isolation: bool = True,
     ) -> None:
+        self._budget = budget
         self.application, self.core, self.devices = application, core, devices
         self._resources = ExitStack()
-        self._compiled: dict[tuple[int, int, Plan], tuple[Executable, ...]] = {}
         self.models: list[Model] = []
         try:
             for member in application.members.values():
@@ -144,7 +164,6 @@ class Bench:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._compiled.clear()
         self._resources.close()
 
     def _open(self, member: Member, seed: int, isolation: bool) -> Model:
@@ -162,64 +181,68 @@ class Bench:
                 raise DeviceError(f"{others[0]!r} is not among the devices of the application")
             prepared = prepare(given, member.shapes)
             first = self.models[0].session if self.models else None
-            session = self._resources.enter_context(machine.open(prepared, beside=first))
+            session = self._resources.enter_context(machine.open(prepared, self._budget, first))
         except AutoplaceError as cause:
             raise type(cause)(f"{member.name!r}: {cause}") from cause
-        return Model(
-            member, machine, prepared, session, model_hash(formed(given, NAMED)), self._callers(member.name)
-        )
+        bench = Workbench(session, None, self._budget, seed)
+        reaching = [d for d in self.application.load if member.name in self.application.reached(d.start)]
+        callers = sum(self.callers_of(demand) for demand in reaching)
+        digest, is_closed = model_hash(formed(given, NAMED)), not all(d.is_open for d in reaching)
+        return Model(member, machine, prepared, bench, digest, callers, is_closed)
 
-    def _callers(self, name: str) -> int:
-        """How many requests come to a model at once, at most."""
-        reaching = [d for d in self.application.load if name in self.application.reached(d.start)]
-        return sum(demand.in_flight for demand in reaching)
+    @staticmethod
+    def callers_of(demand: Demand) -> int:
+        """How many threads run the requests of a load: those of a rate, as many as can work at once."""
+        return min(Cores.of_this_process().usable, _MOST_CALLERS) if demand.is_open else demand.in_flight
 
     def measure_alone(self) -> None:
         """Compile every way to run each model, and find out what a request takes where nothing else runs.
 
+        Those whose outputs are wrong are left out.
+
         Raises:
             ProfilingError: A model runs in no way.
         """
-        for i, model in enumerate(self.models):
-            failures = []
-            for plan in model.possible_plans():
+        for model in self.models:
+            candidates = [Candidate(plan.name, plan) for plan in model.possible_plans()]
+            for setting in model.bench.enter(candidates, lambda *_: True):
                 try:
-                    workload = Workload(model.session.profiler, (self._copies(i, model.session, plan),))
+                    workload = Workload(model.session.profiler, (model.copies(setting),))
                     outcome = workload.run([Callers(0, model.callers)], _ALONE_SECONDS)
                 except ProfilingError as cause:
-                    failures.append(cause)
+                    setting.dropped = str(cause)
                     continue
-                times = {Load.APPLICATION: 1 / outcome.rates}
-                model.settings.append(Candidate(plan.name, plan, times=times, cores=outcome.cores))
+                setting.remember(Load.APPLICATION, 1 / outcome.rates)
+                setting.cores = outcome.cores
+                model.settings.append(setting)
             if not model.settings:
-                raise ProfilingError(f"{model.name!r} cannot be run: {failures[0]}") from failures[0]
+                raise ProfilingError(f"{model.name!r} cannot be run: {candidates[0].dropped}")
 
-    def compile(self, plan: JointPlan, *, apart: bool = False) -> Workload:
-        """All models of a plan, compiled in its order where they were not yet.
+    def compile(self, plan: JointPlan, settings: Sequence[Candidate] | None) -> Workload:
+        """All models of a plan.
 
         Args:
             plan: The plan.
-            apart: In a process of its own.
+            settings: How each model runs, in their order, compiled for all plans in one process; ``None`` =
+                in a process of its own, in the plan's order.
 
         Raises:
             ProfilingError: One of them cannot be compiled.
         """
-        profiler = self.models[0].session.profiler
-        if apart:
-            if not isinstance(profiler, IsolatedProfiler) or (other := profiler.another()) is None:
-                raise ProfilingError(
-                    "cores can be reserved in a further process only, and none can be started"
-                )
-            profiler = other
-            self._resources.callback(other.close)
         numbers = {model.name: i for i, model in enumerate(self.models)}
-        copies: dict[int, tuple[Executable, ...]] = {}
-        for part in plan.parts:
-            i = numbers[part.name]
-            session = self.models[i].session.within(profiler) if apart else self.models[i].session
-            copies[i] = self._copies(i, session, part.plan)
         links = tuple((numbers[c.source], numbers[c.target], c.times) for c in self.application.chains)
-        return Workload(profiler, tuple(copies[i] for i in range(len(numbers))), links, plan.in_turn)
+        if settings is not None:
+            copies = [model.copies(own) for model, own in zip(self.models, settings, strict=True)]
+            return Workload(self.models[0].session.profiler, tuple(copies), links, plan.in_turn)
+        profiler = self.models[0].session.profiler
+        if not isinstance(profiler, IsolatedProfiler) or (other := profiler.another()) is None:
+            raise ProfilingError("cores can be reserved in a further process only; none can be started")
+        self._resources.callback(other.close)
+        compiled = {
+            part.name: _copies(part.plan.compile(self.models[numbers[part.name]].session.within(other)))
+            for part in plan.parts
+        }
+        return Workload(other, tuple(compiled[model.name] for model in self.models), links, plan.in_turn)
 
     def callers(self, plan: JointPlan, seconds: float, factor: float, seed: int) -> list[Callers]:
         """Who calls the models of a plan, as the load says, in its order.
@@ -238,12 +261,9 @@ class Bench:
 
         return [of(demand) for demand in self.application.load]
 
-    def _copies(self, model: int, session: ProfilingSession, plan: Plan) -> tuple[Executable, ...]:
-        key = (model, id(session.profiler), plan)
-        if key not in self._compiled:
-            found = plan.compile(session)
-            self._compiled[key] = found.members if isinstance(found, Pool) else (found,)
-        return self._compiled[key]
+
+def _copies(compiled: Compiled) -> tuple[Executable, ...]:
+    return compiled.members if isinstance(compiled, Pool) else (compiled,)
 
 
 def _seconds(setting: Candidate) -> float:

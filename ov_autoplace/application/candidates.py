@@ -6,8 +6,9 @@ those that use it take longer by that factor::
 
     seconds(m) = s(m) max over what m uses of max(1, wanted / available)
 
-What running beside others costs beyond that, such as waiting for a thread that works for another model, is
-found by the race.
+Of rates, the headroom is predicted as the factor with which no core and no device is busy more than all the
+time. What running beside others costs beyond that, such as waiting for a thread that works for another model,
+is found by the race.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.application.bench import UNPINNED, Model
@@ -40,12 +41,19 @@ class Joint(Candidate):
         is_reserved: Each has cores of its own, so it needs a process of its own to be tried in.
         is_rival: People set it by hand.
         expected: Predicted seconds of an inference of each model.
+        likely_headroom: Predicted factor on all rates with which nothing is busy more than all the time.
     """
 
     settings: tuple[Candidate, ...] = ()
     is_reserved: bool = False
     is_rival: bool = False
-    expected: tuple[float, ...] = field(default=())
+    expected: tuple[float, ...] = ()
+    likely_headroom: float = 0.0
+
+    @property
+    def runs_in_turn(self) -> bool:
+        """Whether one thread runs all requests."""
+        return isinstance(self.plan, JointPlan) and self.plan.in_turn
 
 
 def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> list[Joint]:
@@ -91,31 +99,38 @@ def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()
 def predict(joint: Joint, models: Sequence[Model], application: Application, cores: int) -> None:
     """Note in a candidate what its models and all loads are expected to take."""
     wanted: dict[str, float] = {}
-    uses: list[set[str]] = []
+    uses: list[dict[str, float]] = []
     for model, setting in zip(models, joint.settings, strict=True):
         own = {device: 1.0 for device in setting.plan.devices if not is_cpu(model.machine.core, device)}
         own[_CORES] = setting.cores or 0.0
-        uses.append({what for what, count in own.items() if count > 0})
+        uses.append({what: count for what, count in own.items() if count > 0})
         for what, count in own.items():
             wanted[what] = wanted.get(what, 0.0) + count
     available = {what: float(cores if what == _CORES else 1) for what in wanted}
-    stretch = {what: max(1.0, count / available[what]) for what, count in wanted.items()}
     alone = [setting.median(Load.APPLICATION) for setting in joint.settings]
-    plan = joint.plan
-    if isinstance(plan, JointPlan) and plan.in_turn:
+    if joint.runs_in_turn:
         joint.expected = tuple(alone)
-        rates = {d.start: 1 / sum(alone) for d in application.load}
     else:
+        stretch = {what: max(1.0, count / available[what]) for what, count in wanted.items()}
         joint.expected = tuple(
             seconds * max((stretch[what] for what in own), default=1.0)
             for seconds, own in zip(alone, uses, strict=True)
         )
-        seconds_of = {model.name: s for model, s in zip(models, joint.expected, strict=True)}
-        rates = {
-            d.start: 1 / sum(seconds_of[n] * times for n, times in application.reached(d.start).items())
-            for d in application.load
-        }
-    joint.predicted_seconds = fairness(application, rates)
+    names = [model.name for model in models]
+    reached = [(demand, application.reached(demand.start)) for demand in application.load]
+    seconds_of = dict(zip(names, joint.expected, strict=True))
+    chains = {d.start: sum(seconds_of[name] * n for name, n in own.items()) for d, own in reached}
+    if joint.runs_in_turn:
+        chains = dict.fromkeys(chains, sum(chains.values()))
+    joint.predicted_seconds = fairness(application, {start: 1 / seconds for start, seconds in chains.items()})
+    busy = dict.fromkeys(available, 0.0)
+    for demand, own in reached:
+        for name, seconds, use in zip(names, alone, uses, strict=True):
+            for what, count in use.items():
+                busy[what] += demand.rate * own.get(name, 0.0) * seconds * count
+    if application.is_open:
+        joint.likely_headroom = min(available[what] / max(n, 1e-12) for what, n in busy.items())
+        joint.predicted_seconds = 1 / joint.likely_headroom
 
 
 def fairness(application: Application, rates: Mapping[str, float]) -> float:
@@ -159,7 +174,7 @@ def _joint(
         Part(
             model.name,
             _reserved(setting.plan) if is_reserved else setting.plan,
-            model.callers,
+            1 if in_turn else model.callers,
             model.digest,
             model.source,
             {key: property_text(value) for key, value in model.member.properties.items()},

@@ -11,6 +11,7 @@ import openvino as ov
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.application.bench import Bench
+from ov_autoplace.application.bounds import capacity_bound
 from ov_autoplace.application.candidates import Joint, predict, proposals, rivals
 from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
@@ -21,7 +22,7 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import OptionError
 from ov_autoplace.plan.decision import Decision
 
-__all__ = ["place_application"]
+__all__ = ["field_of", "place_application"]
 
 _BUDGET_SECONDS, _PROPOSED = 10.0, 6
 
@@ -65,11 +66,11 @@ def place_application(
         return time.perf_counter()
 
     start = time.perf_counter()
-    with Bench(application, core, names, seed=seed, isolation=isolation) as bench:
+    with Bench(application, core, names, budget=budget, seed=seed, isolation=isolation) as bench:
         start = note("prepare", start)
         bench.measure_alone()
         start = note("measure alone", start)
-        field = _field(bench, machine_lines(core, names))
+        field = field_of(bench, machine_lines(core, names))
         start = note("propose", start)
         race = JointRace(bench, budget, seed)
         verdict = race.decide(field)
@@ -82,11 +83,12 @@ def place_application(
             seconds=seconds,
             disturbed=verdict.disturbed,
             quota=Cores.of_this_process().quota,
+            rate_bound=capacity_bound(bench.models, application, Cores.of_this_process().usable),
         )
         return ApplicationPlan.of(application, decision, race.results)
 
 
-def _field(bench: Bench, machine: tuple[str, ...]) -> list[Joint]:
+def field_of(bench: Bench, machine: tuple[str, ...]) -> list[Joint]:
     """What people set by hand, and the combinations that are predicted to be best."""
     cores = Cores.of_this_process().usable
     known = rivals(bench.models, cores, machine)

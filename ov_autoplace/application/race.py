@@ -36,9 +36,11 @@ _SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 3
 _MUCH_WORSE = 1.3  # than the best in a first look
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
-_OPEN_REQUESTS, _SHORTEST_OPEN, _LONGEST_OPEN = 25, 0.3, 1.5
+_OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.25
 _PERIODS = 10  # of a rate without a deadline: what begins has to end within so many
-_STEP, _FINE_STEP, _MOST_LEVELS = 1.25, 1.06, 12
+_MUCH_TIGHTER = 3.0  # than the best, beyond which nobody is raced
+_LOST = 1e6  # of their time, where requests did not even begin
+_LOWEST, _STEPS, _MOST_LEVELS = 0.3, (1.5, 1.2, 1.08), 16
 
 
 @dataclass(eq=False)
@@ -52,6 +54,11 @@ class Result:
 
     outcomes: list[Outcome] = field(default_factory=list)
     headroom: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is."""
+        return bool(self.outcomes) or self.headroom > 0
 
     def rate(self, load: int) -> float:
         """Requests per second of a load, by its number."""
@@ -99,6 +106,16 @@ class JointRace:
         """What is run."""
         return self.bench.application
 
+    def rounds(self, joints: Sequence[Joint], count: int, seconds: float) -> None:
+        """Run plans in turns so many times, whoever is slower, and keep what they did."""
+        for joint in joints:
+            if joint not in self._workloads and not self._compiled(joint):
+                raise ProfilingError(f"{joint.name}: {joint.dropped}")
+            self.results[joint] = Result()
+        for turn in range(count):
+            for joint in joints if turn % 2 == 0 else reversed(joints):
+                self.results[joint].outcomes.append(self.run(joint, seconds))
+
     def decide(self, field: Sequence[Joint]) -> Verdict:
         """Race plans, the best of OpenVINO's own settings among them.
 
@@ -114,7 +131,8 @@ class JointRace:
         plan = joint.plan
         assert isinstance(plan, JointPlan)
         try:
-            self._workloads[joint] = self.bench.compile(plan, apart=joint.is_reserved)
+            settings = None if joint.is_reserved else joint.settings
+            self._workloads[joint] = self.bench.compile(plan, settings)
         except (ProfilingError, PlacementError) as cause:
             joint.dropped = f"cannot be run: {cause}"
             return False
@@ -145,7 +163,7 @@ class JointRace:
     def _by_rate(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
         seconds = self._closed_seconds(ready)
         looks = {joint: self._sample(joint, seconds) for joint in ready}
-        finalists = _finalists(looks)
+        finalists = _finalists(looks, _MUCH_WORSE)
         if not finalists:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
         self.results.update({joint: Result() for joint in finalists})
@@ -218,75 +236,85 @@ class JointRace:
         return tuple(found)
 
     def _by_headroom(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
-        seconds = self._open_seconds()
-        levels: dict[Joint, float] = dict.fromkeys(ready, 0.0)
-        alive, factor, step, before = list(ready), self._first_factor(ready), _STEP, 0.0
-        for _ in range(_MOST_LEVELS):
-            passed = [joint for joint in alive if self._keeps(joint, seconds, factor)]
-            levels.update(dict.fromkeys(passed, factor))
-            alive = [joint for joint in alive if joint not in self._failures]
-            if not alive:
-                break
-            if passed:
-                alive, before, factor = passed, factor, factor * step
-            elif not before:  # nobody at the lowest so far
-                factor /= _STEP**2
-            elif step == _STEP and len(alive) > 1:
-                step = _FINE_STEP
-                factor = before * step
-            else:
-                break
-            if before and not self.budget.allows(len(alive) * seconds):
-                break
+        likely = max(joint.likely_headroom for joint in ready)
+        looks = {joint: self._tightness(joint, likely) for joint in ready}
+        finalists = _finalists(looks, _MUCH_TIGHTER)
+        if not finalists:
+            raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
+        for joint in ready:
+            self.results[joint] = Result()
+            if joint not in finalists:
+                joint.dropped = self._failures.get(joint, "") or "later than others at first sight"
+        levels = self._levels(finalists, _LOWEST * likely)
+        for joint, level in levels.items():
+            self.results[joint].headroom = level
         return self._roomiest(levels, field)
 
-    def _keeps(self, joint: Joint, seconds: float, factor: float) -> bool:
+    def _levels(self, finalists: Sequence[Joint], factor: float) -> dict[Joint, float]:
+        """The largest factor on the rates that each plan keeps, as far as it decides who keeps most.
+
+        All go up together, in smaller and smaller steps; who does not keep a level that somebody keeps is
+        left behind.
+
+        Args:
+            finalists: The plans.
+            factor: To begin with.
+        """
+        levels = dict.fromkeys(finalists, 0.0)
+        alive, kept, step = list(finalists), 0.0, 0
+        for _ in range(_MOST_LEVELS):
+            passed = [joint for joint in alive if self._keeps(joint, factor)]
+            levels.update(dict.fromkeys(passed, factor))
+            alive = [joint for joint in alive if joint not in self._failures]
+            if passed:
+                alive, kept = passed, factor
+            elif kept:
+                step += 1
+            elif not alive:
+                break
+            if step == len(_STEPS) or not self.budget.allows(len(alive) * self._open_seconds(factor)):
+                break
+            factor = kept * _STEPS[step] if kept else factor / _STEPS[0] ** 2
+        return levels
+
+    def _tightness(self, joint: Joint, factor: float) -> float:
+        """How much of their time requests take at a factor on the rates, infinite where a model fails."""
+        try:
+            outcome = self.run(joint, self._open_seconds(factor), factor)
+        except ProfilingError as cause:
+            self._failures[joint] = joint.dropped = f"failed: {cause}"
+            return float("inf")
+        found = tightness(self.application.load, outcome, factor)
+        return min(found, _LOST)
+
+    def _keeps(self, joint: Joint, factor: float) -> bool:
         """Whether a plan keeps all deadlines, in one of two tries: other work may have spoilt the first."""
-        for _ in range(2):
-            try:
-                outcome = self.run(joint, seconds, factor)
-            except ProfilingError as cause:
-                self._failures[joint] = joint.dropped = f"failed: {cause}"
-                return False
-            if tightness(self.application.load, outcome, factor) <= 1:
-                return True
-        return False
+        return self._tightness(joint, factor) <= 1 or self._tightness(joint, factor) <= 1
 
-    def _open_seconds(self) -> float:
-        slowest = min(demand.rate for demand in self.application.load if demand.is_open)
-        return min(max(_OPEN_REQUESTS / slowest, _SHORTEST_OPEN), _LONGEST_OPEN)
-
-    def _first_factor(self, ready: Sequence[Joint]) -> float:
-        """A factor that many plans are expected to keep: half of what the best is predicted to have."""
-        expected = np.min([joint.expected for joint in ready], axis=0)
-        names = [model.name for model in self.bench.models]
-        seconds_of = dict(zip(names, expected.tolist(), strict=True))
-        busy = 0.0
-        for demand in self.application.load:
-            if demand.is_open:
-                reached = self.application.reached(demand.start)
-                busy = max(busy, demand.rate * sum(seconds_of[name] * n for name, n in reached.items()))
-        return 0.5 / busy
+    def _open_seconds(self, factor: float) -> float:
+        """How long rates are run: some requests of the slowest, and whole periods of a quota."""
+        slowest = factor * min(demand.rate for demand in self.application.load if demand.is_open)
+        seconds = min(max(_OPEN_REQUESTS / slowest, _SHORTEST_OPEN), _LONGEST_SECONDS)
+        quota = Cores.of_this_process().quota
+        return seconds if quota is None else quota.whole_periods(seconds)
 
     def _roomiest(self, levels: dict[Joint, float], field: Sequence[Joint]) -> Verdict:
         """Who wins by headroom, with what it and its rivals do at the rates that are asked for."""
-        default = field[0]
-        for joint, level in levels.items():
-            self.results[joint] = Result(headroom=level)
         ran = [joint for joint in levels if joint not in self._failures]
         if not ran:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
+        default = field[0]
         rival = max((j for j in ran if j.is_rival), key=levels.__getitem__, default=None)
         best = max(ran, key=levels.__getitem__)
         if rival is not None and levels[best] <= levels[rival] * (1 + MINIMAL_GAIN):
             best = rival
         shown = [joint for joint in dict.fromkeys((best, rival, default)) if joint in ran]
-        for _ in range(2):
-            for joint in shown:
-                self.results[joint].outcomes.append(self.run(joint, self._open_seconds()))
+        for joint in shown:
+            if joint is not None:
+                self.results[joint].outcomes.append(self.run(joint, self._open_seconds(1.0)))
         found = [Finding.of(Kind.HEADROOM, best.name, headroom=levels[best])]
         for other in shown[1:]:
-            if levels.get(other):
+            if other is not None and levels[other]:
                 numbers = {"headroom": levels[other], "rate": levels[best] / levels[other]}
                 found.append(Finding.of(Kind.HEADROOM_BESIDE, other.name, **numbers))
         return Verdict(best, tuple(found), list(field))
@@ -312,12 +340,12 @@ def _rates(application: Application, outcome: Outcome) -> dict[str, float]:
     return {d.start: rate for d, rate in zip(application.load, outcome.rates.tolist(), strict=True)}
 
 
-def _finalists(looks: dict[Joint, float]) -> list[Joint]:
+def _finalists(looks: dict[Joint, float], much_worse: float) -> list[Joint]:
     """The default, and the best few of ours and of others, where they are not much worse than the best."""
     able = {joint: look for joint, look in looks.items() if np.isfinite(look)}
     if not able:
         return []
-    limit = _MUCH_WORSE * min(able.values())
+    limit = much_worse * min(able.values())
     order = sorted(able, key=able.__getitem__)
     kept = {next(iter(able))}
     for is_rival in (True, False):

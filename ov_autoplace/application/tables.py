@@ -29,7 +29,7 @@ def plans_table(answer: ApplicationPlan) -> Table:
     for joint in _shown(answer):
         result = answer.results[joint.name]
         is_chosen = joint is decision.winner
-        for number, demand in enumerate(application.load):
+        for number, demand in enumerate(application.load if result.outcomes else ()):
             first = number == 0
             if is_chosen:
                 strong.append(len(rows))
@@ -46,6 +46,8 @@ def plans_table(answer: ApplicationPlan) -> Table:
                     f"{result.cores:.2f}" if first else "",
                 )
             )
+        if not result.outcomes:
+            rows.append((joint.name, "", f"{result.headroom:.2f}", *[""] * 6))
     columns = (
         "~plan",
         ">over the\ndefault",
@@ -57,8 +59,8 @@ def plans_table(answer: ApplicationPlan) -> Table:
         ">late %",
         ">?cores\nbusy",
     )
-    left = [joint for joint in decision.candidates if joint.name not in answer.results]
-    notes = tuple(f"{joint.name}: {joint.dropped}." for joint in left if joint.dropped)
+    failed = [joint for joint in decision.candidates if joint.dropped.startswith(("failed", "cannot"))]
+    notes = tuple(f"{joint.name} {joint.dropped}." for joint in failed)
     return Table("All models at once", columns, rows, tuple(strong), notes)
 
 
@@ -107,7 +109,8 @@ def _shown(answer: ApplicationPlan) -> list[Candidate]:
     """The answer, everything that people set by hand, and the best of ours, each that was run."""
     assert answer.decision is not None
     winner = answer.decision.winner
-    ran = [c for c in answer.decision.candidates if (r := answer.results.get(c.name)) and r.outcomes]
+    known = answer.results
+    ran = [c for c in answer.decision.candidates if c.name in known and known[c.name].is_known]
     others = [c for c in ran if isinstance(c, Joint) and not c.is_rival and c is not winner]
     others.sort(key=lambda c: c.median(Load.APPLICATION))
     rivals = [c for c in ran if isinstance(c, Joint) and c.is_rival and c is not winner]

@@ -179,7 +179,8 @@ class Decision(Explained):
         table: The cost table that the predictions rest on, or ``None`` when none was made.
         left_out: Why a device took no part, by device.
         disturbed: Other work kept the devices busy while they were measured, so the answer may be wrong.
-        rate_bound: Requests per second that no mixture of placements exceeds, by the cost table.
+        rate_bound: Requests per second that no mixture of placements exceeds, by the cost table; of several
+            models, what ``application/bounds.py`` says.
         quota: Of processor time, under which it was made.
     """
 

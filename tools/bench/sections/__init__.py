@@ -51,6 +51,7 @@ SECTIONS = {
     "overlap": Section("answers", {"contest": "overlap"}),
     "rate": Section("answers", {"contest": "rate"}),
     "quota": Section("quota"),
+    "applications": Section("applications"),
     "paced": Section("paced", needs_gpu=True),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -12,8 +13,10 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.application.workload import Application, Demand, Member
+from ov_autoplace.decide.divisions import is_worth_dividing
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.place import place_fitted
 from ov_autoplace.decide.widths import possible_widths
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.models import read_model
@@ -36,6 +39,8 @@ UNPINNED = {"ENABLE_CPU_PINNING": "NO"}
 
 _THROUGHPUT = {HINT: "THROUGHPUT"}
 _ALONE_SECONDS, _MOST_CALLERS = 0.03, 8
+_DECISION_SECONDS = 4.0  # of a model alone
+_log = logging.getLogger("ov_autoplace")
 
 
 @dataclass(eq=False)
@@ -204,7 +209,8 @@ class Bench:
             ProfilingError: A model runs in no way.
         """
         for model in self.models:
-            candidates = [Candidate(plan.name, plan) for plan in model.possible_plans()]
+            plans = [*model.possible_plans(), *self._answers(model)]
+            candidates = [Candidate(plan.name, plan) for plan in plans]
             for setting in model.bench.enter(candidates, lambda *_: True):
                 try:
                     workload = Workload(model.session.profiler, (model.copies(setting),))
@@ -217,6 +223,22 @@ class Bench:
                 model.settings.append(setting)
             if not model.settings:
                 raise ProfilingError(f"{model.name!r} cannot be run: {candidates[0].dropped}")
+
+    def _answers(self, model: Model) -> list[Plan]:
+        """What AUTOPLACE decides for a model alone, where that can be lanes or a mix of devices."""
+        machine = model.machine
+        if len(machine.devices) == 1:
+            device = machine.devices[0]
+            if not is_cpu(self.core, device) or not is_worth_dividing(machine, device, model.prepared.model):
+                return []
+        if not self._budget.allows(_DECISION_SECONDS):
+            return []
+        try:
+            plan = place_fitted(machine, model.prepared.model)[0].plan
+        except AutoplaceError as cause:
+            _log.info("%s is not decided alone: %s", model.name, cause)
+            return []
+        return [plan] if plan.lane_count or len(plan.devices) > 1 else []
 
     def compile(self, plan: JointPlan, settings: Sequence[Candidate] | None) -> Workload:
         """All models of a plan.

@@ -87,7 +87,7 @@ def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()
         longest.remove(max(longest, key=lambda s: s.median(Load.APPLICATION) * max(s.cores or 0, 0.1)))
     for settings in itertools.product(*choices):
         name = ", ".join(
-            f"{model.name}: {label_of(setting.plan, model)}"
+            f"{model.name}: {label_of(setting.plan, with_device=len(model.machine.devices) > 1)}"
             for model, setting in zip(models, settings, strict=True)
         )
         yield _joint(name, models, settings, machine)
@@ -147,9 +147,12 @@ def fairness(application: Application, rates: Mapping[str, float]) -> float:
     return math.exp(-sum(d.priority * math.log(max(rates[d.start], 1e-12)) for d in application.load) / total)
 
 
-def label_of(plan: Plan, model: Model) -> str:
-    """How a model runs, for names of plans."""
-    width = plan.models[0].width
+def label_of(plan: Plan, *, with_device: bool) -> str:
+    """How a model runs, for names of plans and tables."""
+    one = plan.models[0]
+    width = one.width
+    if one.lane_count or len(one.devices) > 1:
+        return one.name
     label = "default" if width is None else counted(width.threads, "thread")
     if _has_hint(plan):
         label = "THROUGHPUT"
@@ -157,7 +160,7 @@ def label_of(plan: Plan, model: Model) -> str:
         label = "no pinning"
     if len(plan.models) > 1:
         label = f"{len(plan.models)} x {label}"
-    return f"{label} on {plan.devices[0]}" if len(model.machine.devices) > 1 else label
+    return f"{label} on {plan.devices[0]}" if with_device else label
 
 
 def _joint(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.application.answer import ApplicationPlan
-from ov_autoplace.application.candidates import Joint
+from ov_autoplace.application.candidates import Joint, label_of
 from ov_autoplace.application.race import Result
 from ov_autoplace.application.workload import Demand
 from ov_autoplace.explain.tables import Table
@@ -69,7 +69,14 @@ def parts_table(answer: ApplicationPlan) -> Table:
     rows = []
     for part in answer.plan.parts:
         properties = " ".join(f"{key}={value}" for key, value in _properties(part.plan).items())
-        rows.append((part.name, part.plan.name, str(part.callers), properties or "none: OpenVINO's own"))
+        rows.append(
+            (
+                part.name,
+                label_of(part.plan, with_device=True),
+                str(part.callers),
+                properties or "none: OpenVINO's own",
+            )
+        )
     columns = ("model", "runs on", ">?callers", "~properties")
     notes = ("All requests run in one thread, one after the other.",) if answer.plan.in_turn else ()
     return Table("The plan, in the order in which to compile", columns, rows, notes=notes)

@@ -519,8 +519,8 @@ class WorkloadOutcome:
         """(inferences, seconds within them) of each model."""
 
     @property
-    def spans(self) -> list[tuple[int, int, float, float]]:
-        """(model, caller, begin, end) of each inference."""
+    def spans(self) -> list[tuple[int, int, float, float, int]]:
+        """(model, caller, begin, end, processor) of each inference."""
 
     @property
     def seconds(self) -> float: ...

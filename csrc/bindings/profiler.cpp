@@ -104,7 +104,8 @@ void bind_race(nb::module_& m) {
         "samplers"_a, "budget_seconds"_a, nb::kw_only(), "min_rounds"_a = RaceOptions{}.min_rounds,
         "max_rounds"_a = RaceOptions{}.max_rounds, "confidence"_a = RaceOptions{}.confidence,
         "margin"_a = RaceOptions{}.margin, "seed"_a = RaceOptions{}.seed,
-        "names"_a = std::vector<std::string>{}, "Races callables, each of which runs its candidate once and returns its seconds.");
+        "names"_a = std::vector<std::string>{},
+        "Races callables, each of which runs its candidate once and returns its seconds.");
     m.def("log_evidence_slower", &log_evidence_slower, "losses"_a, "wins"_a,
           "Logarithm of the e-value of 'slower in more than half of the rounds' after so many losses and "
           "wins.");
@@ -187,13 +188,13 @@ void bind_workload(nb::module_& m) {
         .def_prop_ro(
             "spans",
             [](const Outcome& outcome) {
-                std::vector<std::tuple<std::size_t, std::size_t, double, double>> spans;
+                std::vector<std::tuple<std::size_t, std::size_t, double, double, int>> spans;
                 for (const auto& span : outcome.spans) {
-                    spans.emplace_back(span.model, span.caller, span.begin, span.end);
+                    spans.emplace_back(span.model, span.caller, span.begin, span.end, span.processor);
                 }
                 return spans;
             },
-            "(model, caller, begin, end) of each inference.")
+            "(model, caller, begin, end, processor) of each inference.")
         .def_ro("seconds", &Outcome::seconds)
         .def_ro("cpu_seconds", &Outcome::cpu_seconds, "Of all threads of the process.");
     m.def(

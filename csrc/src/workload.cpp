@@ -271,7 +271,7 @@ private:
             outcome.models[model].busy_seconds += end - begin;
         }
         if (m_running.with_spans && outcome.spans.size() < kMostSpans) {
-            outcome.spans.push_back({model, m_number, begin, end});
+            outcome.spans.push_back({model, m_number, begin, end, sched_getcpu()});
         }
         for (std::size_t link = 0; link < m_running.workload.links.size(); ++link) {
             if (m_running.workload.links[link].from != model) continue;

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ov_autoplace._base.text import counted
 from ov_autoplace.application.bench import UNPINNED, Model
@@ -41,6 +41,7 @@ class Joint(Candidate):
         is_reserved: Each has cores of its own, so it needs a process of its own to be tried in.
         is_rival: People set it by hand.
         expected: Predicted seconds of an inference of each model.
+        rates: Predicted requests per second of each load, by where they begin.
         likely_headroom: Predicted factor on all rates with which nothing is busy more than all the time.
     """
 
@@ -48,6 +49,7 @@ class Joint(Candidate):
     is_reserved: bool = False
     is_rival: bool = False
     expected: tuple[float, ...] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
     likely_headroom: float = 0.0
 
     @property
@@ -122,7 +124,8 @@ def predict(joint: Joint, models: Sequence[Model], application: Application, cor
     chains = {d.start: sum(seconds_of[name] * n for name, n in own.items()) for d, own in reached}
     if joint.runs_in_turn:
         chains = dict.fromkeys(chains, sum(chains.values()))
-    joint.predicted_seconds = fairness(application, {start: 1 / seconds for start, seconds in chains.items()})
+    joint.rates = {d.start: d.in_flight / chains[d.start] for d in application.load}
+    joint.predicted_seconds = fairness(application, joint.rates)
     busy = dict.fromkeys(available, 0.0)
     for demand, own in reached:
         for name, seconds, use in zip(names, alone, uses, strict=True):

@@ -75,6 +75,7 @@ def place_application(
         race = JointRace(bench, budget, seed)
         verdict = race.decide(field)
         note("race", start)
+        race.watch([joint for joint in field if joint in (verdict.winner, field[0])])
         decision = Decision(
             chosen=verdict.winner.name,
             findings=verdict.findings,

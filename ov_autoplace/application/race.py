@@ -24,7 +24,7 @@ from ov_autoplace.decide.verdict import Verdict, is_faster, paired, were_disturb
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.measure.loads import workloads_in_turns
-from ov_autoplace.measure.workload import Outcome, Workload
+from ov_autoplace.measure.workload import Outcome, Span, Workload
 from ov_autoplace.plan.decision import Load
 from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.plan.plan import JointPlan
@@ -37,6 +37,7 @@ _MUCH_WORSE = 1.3  # than the best in a first look
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
 _OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.25
+_WATCHED, _SHORTEST_WATCHED, _LONGEST_WATCHED = 6, 0.01, 0.2  # inferences of the slowest; seconds
 _PERIODS = 10  # of a rate without a deadline: what begins has to end within so many
 _MUCH_TIGHTER = 3.0  # than the best, beyond which nobody is raced
 _LOST = 1e6  # of their time, where requests did not even begin
@@ -50,10 +51,12 @@ class Result:
     Attributes:
         outcomes: Of each time that it ran under the load as it is asked for.
         headroom: The largest factor on all rates with which deadlines were kept; 0 = not known.
+        spans: Of one short time, to look at.
     """
 
     outcomes: list[Outcome] = field(default_factory=list)
     headroom: float = 0.0
+    spans: tuple[Span, ...] = ()
 
     @property
     def is_known(self) -> bool:
@@ -115,6 +118,13 @@ class JointRace:
         for turn in range(count):
             for joint in joints if turn % 2 == 0 else reversed(joints):
                 self.results[joint].outcomes.append(self.run(joint, seconds))
+
+    def watch(self, joints: Sequence[Joint]) -> None:
+        """Run plans once more for a short time, and keep every inference, to look at."""
+        for joint in joints:
+            if joint in self._workloads and joint not in self._failures:
+                seconds = min(max(_WATCHED * max(joint.expected), _SHORTEST_WATCHED), _LONGEST_WATCHED)
+                self.results[joint].spans = self.run(joint, seconds, spans=True).spans
 
     def decide(self, field: Sequence[Joint]) -> Verdict:
         """Race plans, the best of OpenVINO's own settings among them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ov_autoplace._base.text import milliseconds
@@ -9,11 +10,12 @@ from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.application.candidates import Joint, label_of
 from ov_autoplace.application.race import Result
 from ov_autoplace.application.workload import Demand
+from ov_autoplace.explain.summary import Fact
 from ov_autoplace.explain.tables import Table
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.plan import Plan, WholePlan
 
-__all__ = ["answer_json", "parts_table", "plans_table"]
+__all__ = ["answer_json", "facts", "parts_table", "plans_table"]
 
 _OURS = 2  # of our plans that were not taken, the best
 
@@ -40,6 +42,7 @@ def plans_table(answer: ApplicationPlan) -> Table:
                     f"{result.headroom:.2f}" if first and result.headroom else "",
                     demand.start,
                     _rate(result.rate(number)),
+                    _expected(joint, demand) if not demand.is_open else "",
                     milliseconds(result.percentile(number, 50)),
                     milliseconds(result.percentile(number)),
                     _late(result, number, demand),
@@ -47,13 +50,14 @@ def plans_table(answer: ApplicationPlan) -> Table:
                 )
             )
         if not result.outcomes:
-            rows.append((joint.name, "", f"{result.headroom:.2f}", *[""] * 6))
+            rows.append((joint.name, "", f"{result.headroom:.2f}", *[""] * 7))
     columns = (
         "~plan",
         ">over the\ndefault",
         ">headroom",
         "requests\nbegin at",
         ">a second",
+        ">?predicted",
         ">p50 ms",
         ">p99 ms",
         ">late %",
@@ -69,17 +73,32 @@ def parts_table(answer: ApplicationPlan) -> Table:
     rows = []
     for part in answer.plan.parts:
         properties = " ".join(f"{key}={value}" for key, value in _properties(part.plan).items())
-        rows.append(
-            (
-                part.name,
-                label_of(part.plan, with_device=True),
-                str(part.callers),
-                properties or "none: OpenVINO's own",
-            )
-        )
+        runs = label_of(part.plan, with_device=True)
+        rows.append((part.name, runs, str(part.callers), properties or "none: OpenVINO's own"))
     columns = ("model", "runs on", ">?callers", "~properties")
     notes = ("All requests run in one thread, one after the other.",) if answer.plan.in_turn else ()
     return Table("The plan, in the order in which to compile", columns, rows, notes=notes)
+
+
+def facts(answer: ApplicationPlan) -> Iterator[Fact]:
+    """What is known of an answer in a few lines."""
+    decision, application = answer.decision, answer.application
+    assert decision is not None
+    assert application is not None
+    yield "chosen", decision.chosen
+    yield "models", ", ".join(application.members)
+    yield "devices", ", ".join(answer.plan.devices)
+    result = answer.results[decision.chosen]
+    if decision.rate_bound is not None:
+        own = decision.winner.median(Load.APPLICATION)
+        reached = result.headroom if application.is_open else 1 / own
+        what = "headroom" if application.is_open else "rate, mean over the loads"
+        yield what, _rate(reached)
+        yield "no plan above", f"{_rate(decision.rate_bound)}, by what the models take alone"
+    if decision.quota is not None:
+        yield "quota", decision.quota.label
+    if decision.disturbed:
+        yield "other work", "disturbed the measurements"
 
 
 def answer_json(answer: ApplicationPlan) -> dict[str, Any]:
@@ -129,6 +148,11 @@ def _gain(joint: Candidate, default: Candidate) -> str:
     own, other = joint.median(Load.APPLICATION), default.median(Load.APPLICATION)
     known = len(joint.on(Load.APPLICATION)) and len(default.on(Load.APPLICATION))
     return f"{other / own:.2f}" if known else ""
+
+
+def _expected(joint: Candidate, demand: Demand) -> str:
+    """Predicted requests a second of a closed loop."""
+    return _rate(joint.rates[demand.start]) if isinstance(joint, Joint) and joint.rates else ""
 
 
 def _rate(rate: float) -> str:

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, show
-from ov_autoplace.cli.outputs import check_file
+from ov_autoplace.cli.outputs import ReportFile, check_file, check_outputs, save_report
 from ov_autoplace.errors import OptionError
 
 __all__ = ["application"]
@@ -50,6 +50,7 @@ def decide(
         typer.Option("--output", "-o", help="File of the plan.", show_default="NAME.plan.json, here"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of inputs and of arrivals at random.")] = 0,
+    report: ReportFile = None,
     as_json: arguments.Json = False,
 ) -> None:
     """Measure several models at once, beside OpenVINO's settings, and write the best plan.
@@ -66,10 +67,15 @@ def decide(
     wanted = Application.load_file(files[0]) if given else Application.of_files(files)
     path = output or Path(f"{files[0].stem if given else 'application'}.plan.json")
     check_file(path)
+    check_outputs(report)
     answer = place_application(wanted, devices, time_budget_ms=time_budget_ms, seed=seed)
     answer.save(path)
     decision = answer.decision
     assert decision is not None
+    if report is not None:
+        from ov_autoplace.report.contents import application_contents
+
+        save_report(report, application_contents(", ".join(wanted.members), answer), as_json)
     if as_json:
         print_json({"application": [str(file) for file in files], "file": str(path), **answer_json(answer)})
         return

@@ -35,12 +35,16 @@ class Callers:
 
 @dataclass(frozen=True)
 class Span:
-    """One inference: which model, in which caller, and from when to when, in seconds."""
+    """One inference: which model, in which caller, from when to when in seconds, and on which processor.
+
+    That is where the caller was at its end; a model on several threads has others besides.
+    """
 
     model: int
     caller: int
     begin: float
     end: float
+    processor: int
 
 
 @dataclass(frozen=True, eq=False)

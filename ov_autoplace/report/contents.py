@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace.application.answer import ApplicationPlan
+from ov_autoplace.application.tables import facts
 from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.candidates import CandidateRow
 from ov_autoplace.explain.explanation import Explanation
@@ -15,7 +17,7 @@ from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.measure.measured_run import MeasuredRun
 from ov_autoplace.report.ops import op_columns
 
-__all__ = ["Contents", "Curve", "placement_contents"]
+__all__ = ["Contents", "Curve", "application_contents", "placement_contents"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -50,6 +52,7 @@ class Contents:
         measured: The placement on its devices.
         curves: Learning curves.
         ops: The model's ops, as ``ops.op_columns`` gives them.
+        application: The plan of several models.
     """
 
     title: str
@@ -62,6 +65,13 @@ class Contents:
     measured: MeasuredRun | None = None
     curves: tuple[Curve, ...] = ()
     ops: Mapping[str, Any] | None = None
+    application: ApplicationPlan | None = None
+
+
+def application_contents(title: str, answer: ApplicationPlan) -> Contents:
+    """A page about several models at once."""
+    assert answer.decision is not None
+    return Contents(title, answer.decision.reason, tuple(facts(answer)), application=answer)
 
 
 def placement_contents(answer: Answer, measured: MeasuredRun | None = None) -> Contents:

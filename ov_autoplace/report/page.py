@@ -20,6 +20,7 @@ from ov_autoplace.explain.tables import (
     slower_table,
     transfers_table,
 )
+from ov_autoplace.report.application import application_page
 from ov_autoplace.report.charts import curve_chart, latency_chart
 from ov_autoplace.report.contents import Contents
 from ov_autoplace.report.document import chart, document, facts_list, header, section
@@ -40,6 +41,8 @@ _ROWS = 15
 def page(contents: Contents) -> str:
     """The whole document."""
     analysis = analysis_of(contents)
+    if contents.application is not None:
+        return application_page(contents.title, contents.answer, contents.facts, contents.application)
     charts: list[figure] = []
     data: dict[str, Any] = {}
     body = [header(contents.title, contents.answer), section("Summary", facts_list(contents.facts))]

@@ -46,6 +46,7 @@ struct WorkloadSpan {
     std::size_t caller;
     double begin;
     double end;
+    int processor;  // on which the caller was at the end
 };
 
 struct WorkloadOutcome {

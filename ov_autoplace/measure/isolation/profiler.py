@@ -49,7 +49,7 @@ class IsolatedOutcome:
     rates: list[float]
     latency_bytes: list[bytes]
     models: list[tuple[int, float]]
-    spans: list[tuple[int, int, float, float]]
+    spans: list[tuple[int, int, float, float, int]]
     seconds: float
     cpu_seconds: float
 

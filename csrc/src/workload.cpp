@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostCallers = 1'000;
 constexpr double kMostSeconds = 60.0;
 constexpr double kMostTimes = 1'000.0;
+constexpr std::size_t kMostModels = 1'000;  // of a chain, whose inferences call each other
+constexpr double kMostInferences = 1e5;     // of a request
 constexpr std::size_t kMostSpans = 100'000;
 
 double between(Clock::time_point start, Clock::time_point end) {
@@ -61,20 +63,33 @@ void check_links(const Workload& workload) {
         }
     }
     if (free.size() < count) refuse("has links that form a cycle");
+    // Inferences of a request that begins at each model: those behind it are known when it is looked at.
+    std::vector<double> inferences(count, 1.0);
+    for (auto model = free.rbegin(); model != free.rend(); ++model) {
+        for (const WorkloadLink& link : workload.links) {
+            if (link.from == *model) inferences[*model] += link.times * inferences[link.to];
+        }
+        if (!(inferences[*model] <= kMostInferences)) refuse("has requests of more than 100000 inferences");
+    }
 }
 
 void check(const Workload& workload, double seconds) {
     if (!(seconds > 0 && seconds <= kMostSeconds)) refuse("runs for more than 0 and at most 60 seconds");
     if (workload.sources.empty()) refuse("needs at least one source");
+    if (workload.models.size() > kMostModels) refuse("has more than 1000 models");
     for (const auto& copies : workload.models) {
         if (copies.empty()) refuse("has a model without a compiled one");
         for (const auto& copy : copies) {
             if (copy == nullptr) refuse("has a compiled model that is None");
         }
     }
+    std::size_t callers = 0;
     for (const WorkloadSource& source : workload.sources) {
         if (source.model >= workload.models.size()) refuse("starts a model that it does not have");
-        if (source.callers < 1 || source.callers > kMostCallers) refuse("has sources of 1 to 1000 callers");
+        if (source.callers < 1 || source.callers > kMostCallers ||
+            (callers += source.callers) > kMostCallers) {
+            refuse("has 1 to 1000 callers, each of its sources at least one");
+        }
         if (!std::is_sorted(source.arrivals.begin(), source.arrivals.end())) refuse("has unordered arrivals");
         for (const double arrival : source.arrivals) {
             if (!(arrival >= 0 && arrival <= kMostSeconds)) refuse("has arrivals of 0 to 60 seconds");
@@ -119,7 +134,8 @@ public:
     const double seconds;
     const bool with_spans;
     Failure failure;
-    Clock::time_point start;
+    Clock::time_point start;  // read by all once it has started
+    std::atomic<bool> has_started{false};
     std::atomic<std::size_t> waiting{0};   // callers that are not ready yet
     std::atomic<std::size_t> counting{0};  // callers that are not done yet
 
@@ -176,8 +192,11 @@ public:
 private:
     // All start together; a thread that is still being made would leave the others too much room.
     void wait_for_all() {
-        if (--m_running.waiting == 0) m_running.start = Clock::now();
-        while (m_running.waiting > 0) std::this_thread::yield();
+        if (--m_running.waiting == 0) {
+            m_running.start = Clock::now();
+            m_running.has_started = true;
+        }
+        while (!m_running.has_started) std::this_thread::yield();
     }
 
     void done() {

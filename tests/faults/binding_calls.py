@@ -275,13 +275,54 @@ def executable() -> None:
         with suppress(KeyError, *ORDINARY):
             _core.Profiler.race([model, None], 0.0, progress=progress)
 
+    # What is asked for is done: nothing here asks for more than a moment.
+    short = st.one_of(
+        st.floats(0, 2e-3), oddities.filter(lambda n: not (isinstance(n, (int, float)) and 0 < n <= 60))
+    )
+    few = st.one_of(st.integers(-1, 3), st.sampled_from([2**31, 2**64 - 1, 2**64]), oddities)
+    wild = st.tuples(few, few, st.booleans(), st.lists(short, max_size=3), st.lists(few, max_size=2))
+    tame = st.tuples(
+        st.integers(0, 3),
+        st.integers(1, 3),
+        st.booleans(),
+        st.lists(st.floats(0, 2e-3), max_size=3).map(sorted),
+        st.lists(st.just(0), max_size=1),
+    )
+    links = st.tuples(few, few, st.one_of(st.floats(0, 3), reals))
+    onward = st.tuples(st.just(0), st.integers(1, 3), st.floats(0.1, 3))
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(
+        st.lists(st.lists(st.sampled_from([model, model, model, None]), max_size=2), max_size=4),
+        st.lists(st.one_of(tame, wild), max_size=3),
+        st.lists(st.one_of(onward, links), max_size=3),
+        short,
+        st.booleans(),
+    )
+    def several(
+        models: list[list[object]],
+        begun: list[object],
+        onward: list[object],
+        seconds: object,
+        in_turn: object,
+    ) -> None:
+        attempt(_core.run_workload, models, begun, onward, seconds, in_turn, spans=in_turn)
+        attempt(_core.run_workload, [[model]] * 4, begun, onward, 1e-3, in_turn)
+
     odd()
+    several()
+    if _core.run_workload not in _made:
+        sys.exit("no workload was run")
     with suppress(KeyError, *ORDINARY):
         _core.Profiler.race([model], 5.0, max_rounds=2**60, progress=lambda *_: {}["from a callback"])
     with ThreadPoolExecutor(4) as pool:
         calls = [pool.submit(attempt, model.run, 200, 1, bool(i % 2), 3) for i in range(4)]
         calls += [pool.submit(attempt, model.node_times) for _ in range(4)]
         calls += [pool.submit(attempt, model.lane_profile) for _ in range(4)]
+        calls += [
+            pool.submit(attempt, _core.run_workload, [[model]], [(0, 2, False, [], [])], [], 0.01)
+            for _ in range(4)
+        ]
         calls += [pool.submit(attempt, _core.load_seconds, [model], 3, bool(i % 2), 0.01) for i in range(4)]
         assert [len(call.result()) for call in calls[:4]] == [200] * 4
 

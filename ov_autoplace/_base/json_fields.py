@@ -137,9 +137,9 @@ class Record:
     def items(self, key: str) -> list[Any]:
         """A list of anything."""
         value = self.fields.get(key)
-        if not isinstance(value, list):
+        if not isinstance(value, (list, tuple)):  # a program may hand over either
             raise self._wrong(key, "a list", value)
-        return value
+        return list(value)
 
     def record(self, key: str) -> Record:
         """A nested object."""

@@ -8,6 +8,7 @@ is written that detects objects and then classifies each of them.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ Source: TypeAlias = "str | os.PathLike[str] | ov.Model"
 _VERSION = 1
 _ARRIVALS = ("periodic", "poisson")
 _MOST_IN_FLIGHT, _MOST_RATE, _MOST_TIMES, _MOST_PRIORITY = 1000, 1e6, 1000.0, 1000.0
+_MOST_MODELS, _MOST_INFERENCES = 100, 100_000  # the latter of a request
 _PERCENTILE = 99.0
 _FILE = ("version", "models", "load", "chains")
 _MODEL = ("path", "devices", "shapes", "properties")
@@ -85,6 +87,8 @@ class Demand:
     def begins(self, seconds: float, factor: float, seed: int) -> FloatArray:
         """When requests begin within so many seconds, at so many times the rate, ``float64[n]``.
 
+        There is always one: at the start where none would come in that time.
+
         Args:
             seconds: How long they come.
             factor: Times the rate.
@@ -95,7 +99,7 @@ class Demand:
             return frozen_array(np.arange(max(1, int(seconds * rate))) / rate, np.float64)
         gaps = generator.exponential(1 / rate, size=int(2 * seconds * rate) + 20)
         times = np.cumsum(gaps)
-        return frozen_array(times[times < seconds] if times[0] < seconds else times[:1], np.float64)
+        return frozen_array(times[times < seconds] if times[0] < seconds else [0.0], np.float64)
 
 
 @dataclass(frozen=True)
@@ -134,19 +138,18 @@ class Application:
         chains: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         where = "the application"
-        if not models:
-            raise OptionError(f"{where} has no model")
-        self.members = {name: _member(name, given, f"{where}: {name!r}") for name, given in models.items()}
-        numbered = [Record.of(entry, f"{where}: chain {i}", OptionError) for i, entry in enumerate(chains)]
-        self.chains = tuple(map(self._chain, numbered))
-        self._check_order()
+        members = _record(models, f"{where}: 'models'")
+        if not 0 < len(members.fields) <= _MOST_MODELS:
+            raise OptionError(f"{where} has {len(members.fields)} models; it has 1 to {_MOST_MODELS}")
+        self.members = {
+            name: _member(name, given, f"{where}: {name!r}") for name, given in members.fields.items()
+        }
+        self.chains = tuple(self._chain(entry) for entry in _records(chains, where, "chain"))
+        self._onward = {name: [c for c in self.chains if c.source == name] for name in self._in_order()}
         followers = {chain.target for chain in self.chains}
         starts = [{"start": name} for name in self.members if name not in followers]
-        self.load = tuple(
-            self._demand(Record.of(entry, f"{where}: load {i}", OptionError))
-            for i, entry in enumerate(load or starts)
-        )
-        self._check_reached()
+        self.load = tuple(self._demand(entry) for entry in _records(load or starts, where, "load"))
+        self._check_load()
 
     @classmethod
     def load_file(cls, path: str | os.PathLike[str]) -> Application:
@@ -190,21 +193,17 @@ class Application:
 
     def reached(self, start: str) -> dict[str, float]:
         """Inferences of each model per request that begins at a model, itself among them."""
-        found: dict[str, float] = {}
-
-        def add(name: str, times: float) -> None:
-            found[name] = found.get(name, 0.0) + times
-            for chain in self.chains:
-                if chain.source == name:
-                    add(chain.target, times * chain.times)
-
-        add(start, 1.0)
+        found = {start: 1.0}
+        for name, chains in self._onward.items():
+            for chain in chains if name in found else ():
+                found[chain.target] = found.get(chain.target, 0.0) + found[name] * chain.times
         return found
 
     def with_load(self, load: Sequence[Demand]) -> Application:
         """The same models under another load."""
         other = object.__new__(Application)
         other.members, other.chains, other.load = self.members, self.chains, tuple(load)
+        other._onward = self._onward
         return other
 
     def _named(self, record: Record, key: str) -> str:
@@ -239,22 +238,70 @@ class Application:
             _positive(record, "priority", 1.0, _MOST_PRIORITY),
         )
 
-    def _check_order(self) -> None:
-        """Refuse chains that lead back to where they came from."""
-        left = set(self.members)
-        while free := {n for n in left if not any(c.target == n and c.source in left for c in self.chains)}:
-            left -= free
-        if left:
-            raise OptionError(f"the application: its chains lead from {min(left)!r} back to itself")
+    def _in_order(self) -> tuple[str, ...]:
+        """The models, each behind all that lead to it.
 
-    def _check_reached(self) -> None:
-        """Refuse models that no request comes to."""
-        reached = {name for demand in self.load for name in self.reached(demand.start)}
+        Raises:
+            OptionError: A chain leads back to where it came from, or there are two of one.
+        """
+        pairs = Counter((chain.source, chain.target) for chain in self.chains)
+        if twice := next((pair for pair, count in pairs.items() if count > 1), None):
+            raise OptionError(
+                f"the application: two chains lead from {twice[0]!r} to {twice[1]!r}; make them one"
+            )
+        before = {name: [c.source for c in self.chains if c.target == name] for name in self.members}
+        found: dict[str, None] = {}
+        while len(found) < len(before):
+            free = [name for name in before if name not in found and found.keys() >= set(before[name])]
+            if not free:
+                name, passed = next(name for name in before if name not in found), set[str]()
+                while name not in passed:  # backwards, until it is on the way that leads back
+                    passed.add(name)
+                    name = next(source for source in before[name] if source not in found)
+                raise OptionError(f"the application: its chains lead from {name!r} back to itself")
+            found.update(dict.fromkeys(free))
+        return tuple(found)
+
+    def _check_load(self) -> None:
+        """Refuse models that no request comes to, and more requests than can be run."""
+        starts = [demand.start for demand in self.load]
+        if twice := next((name for name in starts if starts.count(name) > 1), None):
+            raise OptionError(f"the application: two loads start at {twice!r}; make them one")
+        if (together := sum(demand.in_flight for demand in self.load)) > _MOST_IN_FLIGHT:
+            raise OptionError(
+                f"the application: its loads have {together} requests 'in_flight'; "
+                f"at most {_MOST_IN_FLIGHT} can be"
+            )
+        reached: set[str] = set()
+        for start in starts:
+            behind = self.reached(start)
+            if (inferences := sum(behind.values())) > _MOST_INFERENCES:
+                raise OptionError(
+                    f"the application: a request that starts at {start!r} takes {inferences:.3g} inferences "
+                    f"by the 'times' of its chains; at most {_MOST_INFERENCES:,} can be"
+                )
+            reached.update(behind)
         for name in self.members:
             if name not in reached:
                 raise OptionError(
                     f"the application: no request comes to {name!r}; add it to the load or to a chain"
                 )
+
+
+def _record(value: Any, where: str) -> Record:
+    """An object, which need not come from JSON."""
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        value = dict(value)
+    elif isinstance(value, Mapping):
+        raise OptionError(f"{where} has keys that are no text")
+    return Record.of(value, where, OptionError)
+
+
+def _records(values: Any, where: str, what: str) -> list[Record]:
+    """A list of such objects."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise OptionError(f"{where}: {what!r} must be a list, not {shown(values)}")
+    return [_record(value, f"{where}: {what} {i}") for i, value in enumerate(values)]
 
 
 def _positive(record: Record, key: str, default: float, most: float) -> float:
@@ -272,7 +319,7 @@ def _member(name: str, given: Source | Mapping[str, Any], where: str) -> Member:
         raise OptionError(f"{where} is no name of a model")
     if not isinstance(given, Mapping):
         return Member(name, _source(given, where))
-    record = Record.of(dict(given), where, OptionError)
+    record = _record(given, where)
     record.refuse_others(_MODEL)
     if "path" not in record:
         raise OptionError(f"{where}: 'path' is missing")

@@ -542,9 +542,14 @@ class Part:
     cores: tuple[int, ...] = ()
 
     @property
+    def compiled(self) -> Hashable:
+        """Equal for models that are compiled alike."""
+        return self.plan.key, tuple(sorted(self.properties.items()))
+
+    @property
     def key(self) -> Hashable:
         """Equal for models that run alike."""
-        return self.name, self.plan.key, self.callers, self.digest, self.cores
+        return self.name, self.digest, self.callers, self.cores, self.compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -602,7 +607,7 @@ class JointPlan(Plan):
         Raises:
             PlacementError: There is none, or there are several that run differently.
         """
-        found = {part.plan: part for part in self.parts if part.digest == digest}
+        found = {part.compiled: part for part in self.parts if part.digest == digest}
         if len(found) > 1:
             names = ", ".join(part.name for part in found.values())
             raise PlacementError(

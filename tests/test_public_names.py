@@ -5,6 +5,8 @@ import pytest
 import ov_autoplace
 
 PUBLIC = {
+    "Application",
+    "ApplicationPlan",
     "AutoplacePass",
     "ComputationGraph",
     "CostTable",
@@ -24,6 +26,7 @@ PUBLIC = {
     "load_table",
     "load_target",
     "place",
+    "place_application",
     "profile",
     "register",
     "save_dnn_partitioning",

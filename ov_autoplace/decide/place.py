@@ -11,9 +11,10 @@ import openvino as ov
 from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.decide.options import DEFAULT_SOLVERS, PlacerOptions
+from ov_autoplace.decide.options import DEFAULT_SOLVERS, PREFIX, PlacerOptions
 from ov_autoplace.decide.placer import Placer
 from ov_autoplace.devices.extra_devices import own_core
+from ov_autoplace.errors import OptionError
 from ov_autoplace.plan.fitting import FittedPlacement
 from ov_autoplace.plan.placement import Placement
 
@@ -115,6 +116,11 @@ def machine_for(core: ov.Core, devices: str | Sequence[str] | None, settings: Pl
     Raises:
         AutoplaceError: A device that is not here, or an option that does not fit.
     """
+    if settings.application is not None:
+        raise OptionError(
+            f"{PREFIX}APPLICATION is {settings.application!r}, a plan that compile_model follows; "
+            "leave it out where something is to be decided"
+        )
     if settings.target is not None and settings.mode == "ZERO_SHOT":
         # The profile of another machine names devices that need not be here.
         machine = Machine(core, load_target(settings.target).resolve_devices(devices), settings)

@@ -238,10 +238,10 @@ def _model_of(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
 def _query_model(
     self: ov.Core, model: ov.Model, device_name: str, config: Mapping[str, Any] | None = None
 ) -> dict[str, str]:
-    from ov_autoplace.decide.place import place
+    from ov_autoplace.decide.place import machine_for, place_fitted
 
     machine, _ = request_of(self, device_name, config)
-    return place(model, machine.devices, core=self, **vars(machine.options)).to_dict()
+    return place_fitted(machine_for(self, machine.devices, machine.options), model)[0].to_dict()
 
 
 def _import_model(

@@ -23,7 +23,7 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 __all__ = ["finetune"]
 
 # How a placement is searched, which is the policy's part here.
-_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers", "arrivals")
+_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers", "arrivals", "application")
 
 
 def finetune(

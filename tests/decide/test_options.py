@@ -11,6 +11,7 @@ from ov_autoplace.errors import OptionError
 
 def test_the_properties_are_the_documented_ones():
     assert set(PROPERTY_NAMES) == {
+        "AUTOPLACE_APPLICATION",
         "AUTOPLACE_MODE",
         "AUTOPLACE_TIME_BUDGET_MS",
         "AUTOPLACE_PINS",

@@ -26,12 +26,12 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.graph.model_hash import model_hash, weights_hash
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.graph.model_hash import model_hash, weights_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = ["XCPU", "CPU"]
@@ -302,6 +302,7 @@ OTHER_VALUES = {
     "lanes": "2x1",
     "arrivals": "STEADY",
     "output_tolerance": 1e-3,
+    "application": "cameras.plan.json",
     "properties": {"PERFORMANCE_HINT": "LATENCY"},
 }
 """Of every option, one that is not its default."""

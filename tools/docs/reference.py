@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 
+from ov_autoplace import place
 from ov_autoplace.cli.app import app
 from ov_autoplace.decide.options import DEFAULT_BUDGET_MS, PREFIX, PROPERTY_NAMES, PlacerOptions
 
@@ -48,8 +49,13 @@ EXAMPLES = {
     "solvers": "portfolio,local",
     "seed": "1",
     "isolation": "NO",
+    "application": "cameras.plan.json",
 }
 """A value of each option, as text."""
+
+
+# A plan of several models is followed where models are compiled, and there is nothing to place.
+_ARGUMENTS = inspect.signature(place).parameters
 
 
 def options_markdown() -> str:
@@ -61,8 +67,8 @@ def options_markdown() -> str:
 
 def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
     rows = [
-        ("argument of `place`", f"`{field.name}`"),
-        ("command line", f"`{_flag(field.name)}`"),
+        ("argument of `place`", f"`{field.name}`" if field.name in _ARGUMENTS else "none"),
+        ("command line", _flag(field.name)),
         ("type", _TYPES[str(field.type)]),
         ("default", _default(field)),
         ("example", f"`{EXAMPLES[field.name]}`"),
@@ -74,9 +80,10 @@ def _option(field: Field[Any], descriptions: dict[str, str]) -> str:
 
 
 def _flag(name: str) -> str:
-    """The option of ``annotate`` that sets a field."""
+    """The option of ``annotate`` that sets a field, as Markdown."""
     commands: Any = typer.main.get_command(app)
-    return next(option.opts[0] for option in commands.commands["annotate"].params if option.name == name)
+    flags = (option.opts[0] for option in commands.commands["annotate"].params if option.name == name)
+    return next((f"`{flag}`" for flag in flags), "none")
 
 
 def _default(field: Field[Any]) -> str:

@@ -144,7 +144,7 @@ class Application:
         self.members = {
             name: _member(name, given, f"{where}: {name!r}") for name, given in members.fields.items()
         }
-        self.chains = tuple(self._chain(entry) for entry in _records(chains, where, "chain"))
+        self.chains = tuple(self._chain(entry) for entry in _records(chains, where, "chains"))
         self._onward = {name: [c for c in self.chains if c.source == name] for name in self._in_order()}
         followers = {chain.target for chain in self.chains}
         starts = [{"start": name} for name in self.members if name not in followers]
@@ -297,11 +297,11 @@ def _record(value: Any, where: str) -> Record:
     return Record.of(value, where, OptionError)
 
 
-def _records(values: Any, where: str, what: str) -> list[Record]:
+def _records(values: Any, where: str, key: str) -> list[Record]:
     """A list of such objects."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise OptionError(f"{where}: {what!r} must be a list, not {shown(values)}")
-    return [_record(value, f"{where}: {what} {i}") for i, value in enumerate(values)]
+        raise OptionError(f"{where}: {key!r} must be a list, not {shown(values)}")
+    return [_record(value, f"{where}: {key.removesuffix('s')} {i}") for i, value in enumerate(values)]
 
 
 def _positive(record: Record, key: str, default: float, most: float) -> float:

@@ -657,6 +657,8 @@ class JointPlan(Plan):
     @classmethod
     def read(cls, record: Record) -> JointPlan:  # noqa: D102
         parts = tuple(map(_part, record.records("parts", "part")))
+        if not parts:
+            raise PlacementError(f"{record.where}: 'parts' holds none")
         names = [part.name for part in parts]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise PlacementError(f"{record.where}: two parts are called {twice!r}")

@@ -13,7 +13,9 @@ from ov_autoplace.plan.lane import Form, Lane
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import (
     KINDS,
+    JointPlan,
     LanePlan,
+    Part,
     Plan,
     PoolPlan,
     SplitPlan,
@@ -33,6 +35,8 @@ LANES = LanePlan(
     (1, 0),
     {"left": Form(bf16=True)},
 )
+PARTS = (Part("det", CALLER, 2, "00ff", "det.xml", {"PERF_COUNT": "YES"}, (0,)), Part("cls", SPLIT))
+JOINT = JointPlan("det: 1 thread, cls: split", PARTS, machine=("OpenVINO 2026", "2 processors"))
 PLANS: dict[str, Plan] = {
     "device": WholePlan("GPU"),
     "width": CALLER,
@@ -42,6 +46,7 @@ PLANS: dict[str, Plan] = {
     "lanes": LANES,
     "pool": PoolPlan("2 x CPU", WholePlan("CPU"), (CALLER, CALLER), requests=2),
     "mixture": PoolPlan("mixture", WholePlan("GPU"), (SPLIT, CALLER), 3, (0, 1, 1)),
+    "joint": JOINT,
 }
 every_plan = pytest.mark.parametrize("name", PLANS)
 
@@ -103,7 +108,11 @@ class Recorder:
 @every_plan
 def test_it_tells_what_it_is_compiled_as(name: str) -> None:
     plan = PLANS[name]
-    assert plan.compile(Recorder()) == (plan.kind, plan)
+    if isinstance(plan, JointPlan):
+        with pytest.raises(PlacementError, match="several models"):
+            plan.compile(Recorder())
+    else:
+        assert plan.compile(Recorder()) == (plan.kind, plan)
 
 
 @every_plan
@@ -161,6 +170,12 @@ def test_groups_on_one_device_are_that_device() -> None:
         ("pool", {"requests": 0}),
         ("pool", {"turns": [2]}),
         ("pool", {"members": "CPU"}),
+        ("joint", {"parts": []}),
+        ("joint", {"parts": [{"name": "det"}]}),
+        ("joint", {"parts": JOINT.fields()["parts"][:1] * 2}),
+        ("joint", {"parts": [{**JOINT.fields()["parts"][0], "plan": JOINT.to_json()}]}),
+        ("joint", {"machine": "this one"}),
+        ("joint", {"in_turn": 2}),
     ],
 )
 def test_what_is_none_is_refused_in_one_sentence(name: str, change: dict[str, Any]) -> None:

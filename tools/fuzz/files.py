@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,13 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
+from ov_autoplace.application.workload import Application
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.devices.widths import Width
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.hetero import HeteroExplanation
 from ov_autoplace.explain.trace import trace_events
@@ -25,7 +28,7 @@ from ov_autoplace.plan.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.plan.decision import Candidate, Decision
 from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.plan.placement import Placement
-from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
+from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_joint_plan, read_plan
 from ov_autoplace.plan.scheduled import plan_of, scheduled_model
 from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -74,7 +77,48 @@ LANES = {
 }
 WHOLE = WholePlan("CPU", Width(1, in_caller=True))
 HINTED = WholePlan("AUTO:CPU,GPU", properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"})
+APPLICATION = {
+    "version": 1,
+    "models": {
+        "det": {"path": "det.xml", "devices": ["CPU"], "shapes": {"x": [1, 3]}, "properties": {"A": 1}},
+        "cls": {"path": "cls.xml"},
+        "extra": {"path": "sub/extra.xml"},
+    },
+    "load": [
+        {"start": "det", "rate": 30, "arrivals": "poisson", "deadline_ms": 33, "percentile": 95},
+        {"start": "extra", "in_flight": 2, "priority": 3},
+    ],
+    "chains": [{"from": "det", "to": "cls", "times": 2.5}],
+}
 POOL = PoolPlan("mixture", HINTED, (WHOLE, SplitPlan.of(AFFINITY, {"A": "b"})), 3, (0, 1, 1)).to_json()
+JOINT = {
+    "schema": "ov_autoplace.plan",
+    "version": 1,
+    "kind": "joint",
+    "name": "det: 1 thread, cls: default",
+    "in_turn": False,
+    "machine": ["OpenVINO 2026", "2 of 2 processors"],
+    "parts": [
+        {
+            "name": "det",
+            "plan": WHOLE.to_json(),
+            "callers": 2,
+            "digest": "00ff",
+            "source": "det.xml",
+            "properties": {"PERF_COUNT": "YES"},
+            "cores": [0, 1],
+        },
+        {
+            "name": "cls",
+            "plan": POOL,
+            "callers": 1,
+            "digest": "11ff",
+            "source": "",
+            "properties": {},
+            "cores": [],
+        },
+    ],
+}
 
 
 def stored(data: bytes, folder: Path, name: str) -> Path:
@@ -259,6 +303,29 @@ def decision(path: Path) -> None:
     """An entry of the decision cache: whatever is not one counts as none."""
     found = DecisionCache(path, ("CPU", "GPU")).load(AFFINITY)
     assert found is None or set(found.plan.devices) <= {"CPU", "GPU"}
+
+
+def application(path: Path) -> None:
+    """An application, of which it is asked when requests come and what they reach."""
+    found = Application.load_file(path)
+    for demand in found.load:
+        assert found.reached(demand.start)[demand.start] == 1
+        if demand.is_open:
+            begins = demand.begins(1e4 / demand.rate / 1e3, 1.0, 0)
+            assert len(begins)
+            assert (np.diff(begins) >= 0).all()
+            assert begins[0] >= 0
+
+
+def joint_plan(path: Path) -> None:
+    """The plan of several models, whose parts are found and which is written and read again."""
+    found = read_joint_plan(path)
+    assert read_plan(json.loads(json.dumps(found.to_json()))) == found
+    found.check_machine(found.machine)
+    for part in found.parts:
+        assert found.part(part.name) is part
+        with suppress(PlacementError):  # the same model twice
+            assert found.part_of(part.digest).digest == part.digest
 
 
 def plan(value: Any, folder: Path) -> None:

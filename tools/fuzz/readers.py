@@ -118,6 +118,8 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader("plan", _of_json(files.plan), _json(files.LANES), (PlacementError,), 1),
     Reader("pool-plan", _of_json(files.plan), _json(files.POOL), (PlacementError,), 1),
+    _file("joint-plan", "net.plan.json", files.joint_plan, _json(files.JOINT), (PlacementError,), 4),
+    _file("application", "net.app.json", files.application, _json(files.APPLICATION), (OptionError,), 4),
     _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
     _file("workload", "net.npz", Workload.load, training_files.workload_seeds, (TrainingError,), 2),
     Reader(

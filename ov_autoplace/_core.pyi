@@ -565,9 +565,10 @@ class Profiler:
         seed: int = 0,
         extensions: Sequence[str] = [],
         weights_path: str = "",
+        calls: Sequence[tuple[Mapping[str, Sequence[int]], float, Sequence[str]]] = [],
     ) -> Executable:
         """
-        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a Constant with the weights of a model on lanes.
+        Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, `extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a Constant with the weights of a model on lanes. `calls` are (shapes by input, times, inputs that grow): what an inference of a dynamic model consists of; its seconds are those of all calls.
         """
 
     def save_op_by_op(

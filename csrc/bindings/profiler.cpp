@@ -215,6 +215,9 @@ void bind_workload(nb::module_& m) {
         "arrivals, processors) and begin requests, links are (from, to, times) and go on with them.");
 }
 
+// (shapes by input, times, inputs that grow)
+using PyCall = std::tuple<std::map<std::string, std::vector<std::size_t>>, double, std::vector<std::string>>;
+
 std::vector<double> run(Executable& executable, std::size_t runs, std::size_t warmup, bool asynchronous,
                         std::size_t inferences) {
     if (inferences < 1) {
@@ -297,20 +300,27 @@ void init_profiler(nb::module_& m) {
             [](Profiler& self, const std::string& xml_path, const std::string& device,
                const StringMap& properties, const std::optional<StringMap>& affinities,
                const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
-               const std::vector<std::string>& extensions, const std::string& weights_path) {
+               const std::vector<std::string>& extensions, const std::string& weights_path,
+               const std::vector<PyCall>& given) {
                 nb::gil_scoped_release release;
                 for (const auto& extension : extensions) {
                     self.add_extension(extension);
                 }
+                std::vector<Executable::Call> calls;
+                for (const auto& [shapes, times, growing] : given) {
+                    calls.push_back({shapes, times, {growing.begin(), growing.end()}});
+                }
                 return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
-                                    {input_high, seed}, weights_path);
+                                    {input_high, seed, calls}, weights_path);
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
             "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
             "extensions"_a = std::vector<std::string>{}, "weights_path"_a = "",
+            "calls"_a = std::vector<PyCall>{},
             "Compiles an IR; `affinities` maps every op to its device, `input_high` bounds integer inputs, "
             "`extensions` are the libraries of ops that are not OpenVINO's own, `weights_path` the IR of a "
-            "Constant with the weights of a model on lanes.")
+            "Constant with the weights of a model on lanes. `calls` are (shapes by input, times, inputs that "
+            "grow): what an inference of a dynamic model consists of; its seconds are those of all calls.")
         .def(
             "save_op_by_op",
             [](Profiler& self, const std::string& xml_path, const std::string& path, double smallest,
@@ -322,7 +332,8 @@ void init_profiler(nb::module_& m) {
                     self.add_extension(extension);
                 }
                 const OpByOp how{evaluate, compile, seconds, disturbed, noise};
-                return self.save_op_by_op(xml_path, path, {input_high, seed}, how, smallest, check_signals);
+                return self.save_op_by_op(xml_path, path, {input_high, seed, {}}, how, smallest,
+                                          check_signals);
             },
             "xml_path"_a, "path"_a, "smallest"_a, nb::kw_only(), "evaluate"_a = OpByOp{}.evaluate,
             "compile"_a = OpByOp{}.compile, "limit_seconds"_a = OpByOp{}.seconds,

@@ -52,18 +52,15 @@ void give_weights(const ov::Model& model, const ov::Model& weights) {
     }
 }
 
+constexpr std::size_t kMostTimed = 3;  // of a call that comes often
+constexpr std::size_t kMostRepeats = 100'000;
+
 // Fills the tensor of each input, in their order.
-void fill_inputs(const ov::Model& model, const Executable::Inputs& inputs,
+void fill_inputs(const ov::Model& model, const Executable::Inputs& inputs, std::mt19937_64& generator,
                  const std::function<ov::Tensor(std::size_t)>& tensor_of) {
     const auto& parameters = model.get_parameters();
-    std::mt19937_64 generator(inputs.seed);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const std::string& name = parameters[i]->get_friendly_name();
-        if (parameters[i]->get_output_partial_shape(0).is_dynamic()) {
-            throw ProfilerError("input '" + name + "' has the dynamic shape " +
-                                parameters[i]->get_output_partial_shape(0).to_string() +
-                                "; give the model static shapes before it is timed");
-        }
         const auto high = inputs.high.find(name);
         try {
             ov::Tensor tensor = tensor_of(i);
@@ -75,13 +72,116 @@ void fill_inputs(const ov::Model& model, const Executable::Inputs& inputs,
     }
 }
 
+void fill_inputs(const ov::Model& model, const Executable::Inputs& inputs,
+                 const std::function<ov::Tensor(std::size_t)>& tensor_of) {
+    for (const auto& parameter : model.get_parameters()) {
+        if (parameter->get_output_partial_shape(0).is_dynamic()) {
+            throw ProfilerError("input '" + parameter->get_friendly_name() + "' has the dynamic shape " +
+                                parameter->get_output_partial_shape(0).to_string() +
+                                "; give the model static shapes before it is timed");
+        }
+    }
+    std::mt19937_64 generator(inputs.seed);
+    fill_inputs(model, inputs, generator, tensor_of);
+}
+
+// The shape of an input in a call, and whether it grows.
+ov::Shape shape_in(const Executable::Call& call, const ov::op::v0::Parameter& parameter) {
+    const auto given = call.shapes.find(parameter.get_friendly_name());
+    if (given != call.shapes.end()) return ov::Shape(given->second);
+    if (parameter.get_output_partial_shape(0).is_static()) return parameter.get_output_shape(0);
+    throw ProfilerError("a call gives no shape for the input '" + parameter.get_friendly_name() + "'");
+}
+
+std::shared_ptr<const Executable::Calls> calls_of(const ov::Model& model, const Executable::Inputs& inputs) {
+    if (inputs.calls.empty()) return nullptr;
+    auto calls = std::make_shared<Executable::Calls>();
+    std::mt19937_64 generator(inputs.seed);
+    for (const Executable::Call& call : inputs.calls) {
+        Executable::CallData data;
+        if (!(call.times > 0 && call.times <= kMostRepeats)) {
+            throw std::invalid_argument("a call comes more than 0 and at most 100000 times");
+        }
+        data.times = call.times;
+        data.repeats = std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(call.times)));
+        for (const auto& parameter : model.get_parameters()) {
+            ov::Shape shape = shape_in(call, *parameter);
+            const bool grows = call.growing.count(parameter->get_friendly_name()) != 0;
+            if (grows && shape.size() < 2) throw std::invalid_argument("a vector has no dimension to grow");
+            if (grows) shape[1] += data.repeats - 1;
+            data.grows.push_back(grows);
+            data.tensors.emplace_back(parameter->get_element_type(), shape);
+        }
+        fill_inputs(model, inputs, generator, [&](std::size_t i) { return data.tensors[i]; });
+        calls->push_back(std::move(data));
+    }
+    return calls;
+}
+
 }  // namespace
+
+void Executable::Request::give(const CallData& call, std::size_t repeat) {
+    for (std::size_t i = 0; i < call.tensors.size(); ++i) {
+        const ov::Tensor& whole = call.tensors[i];
+        if (!call.grows[i]) {
+            m_request.set_input_tensor(i, whole);
+            continue;
+        }
+        ov::Shape shape = whole.get_shape();
+        shape[1] -= call.repeats - 1 - repeat;
+        m_request.set_input_tensor(i, ov::Tensor(whole.get_element_type(), shape, whole.data()));
+    }
+}
+
+void Executable::Request::infer() {
+    forget();
+    if (!m_calls) return m_request.infer();
+    for (const CallData& call : *m_calls) {
+        for (std::size_t repeat = 0; repeat < call.repeats; ++repeat) {
+            give(call, repeat);
+            m_request.infer();
+        }
+    }
+}
+
+void Executable::Request::start() {
+    forget();
+    if (!m_calls) return m_request.start_async();
+    for (const CallData& call : *m_calls) {
+        const bool is_last = &call == &m_calls->back();
+        for (std::size_t repeat = 0; repeat < call.repeats; ++repeat) {
+            give(call, repeat);
+            if (is_last && repeat + 1 == call.repeats) return m_request.start_async();
+            m_request.infer();
+        }
+    }
+}
+
+double Executable::Request::timed() {
+    forget();
+    double total = 0;
+    for (const CallData& call : *m_calls) {
+        const std::size_t repeats = std::min(call.repeats, kMostTimed);
+        double seconds = 0;
+        for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
+            give(call, repeat);
+            const auto start = Clock::now();
+            m_request.infer();
+            seconds += seconds_since(start);
+        }
+        total += call.times * seconds / static_cast<double>(repeats);
+    }
+    return total;
+}
 
 Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
                        double compile_seconds)
     : m_compiled(std::move(compiled)), m_compile_seconds(compile_seconds) {
     m_request = m_compiled.create_infer_request();
-    fill_inputs(model, inputs, [this](std::size_t i) { return m_request.get_input_tensor(i); });
+    m_calls = calls_of(model, inputs);
+    if (!m_calls) {
+        fill_inputs(model, inputs, [this](std::size_t i) { return m_request.get_input_tensor(i); });
+    }
     for (const auto& op : model.get_ops()) {
         if (op->get_friendly_name().find(',') != std::string::npos) {
             m_names_with_commas.insert(op->get_friendly_name());
@@ -110,13 +210,13 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
 Executable::Request Executable::request(std::size_t i) {
     while (m_more_requests.size() < i) {
         ov::InferRequest request = m_compiled.create_infer_request();
-        for (std::size_t input = 0; input < m_compiled.inputs().size(); ++input) {
+        for (std::size_t input = 0; !m_calls && input < m_compiled.inputs().size(); ++input) {
             ov::Tensor tensor = request.get_input_tensor(input);
             m_request.get_input_tensor(input).copy_to(tensor);
         }
         m_more_requests.push_back(std::move(request));
     }
-    return Request(i == 0 ? m_request : m_more_requests[i - 1], m_has_state);
+    return Request(i == 0 ? m_request : m_more_requests[i - 1], m_has_state, m_calls);
 }
 
 double Executable::sample(std::size_t inferences, bool asynchronous) {
@@ -124,6 +224,12 @@ double Executable::sample(std::size_t inferences, bool asynchronous) {
     return guarded([&] {
         Request own = request(0);
         m_has_run = false;
+        if (m_calls) {
+            double total = 0;
+            for (std::size_t i = 0; i < inferences; ++i) total += own.timed();
+            m_has_run = true;
+            return total / static_cast<double>(inferences);
+        }
         const auto start = Clock::now();
         for (std::size_t i = 0; i < inferences; ++i) {
             if (asynchronous) {
@@ -147,6 +253,10 @@ double Executable::sample_after_pauses(std::size_t inferences, double pause_seco
         double seconds = 0;
         for (std::size_t i = 0; i < inferences; ++i) {
             std::this_thread::sleep_for(pause);
+            if (m_calls) {
+                seconds += own.timed();
+                continue;
+            }
             const auto start = Clock::now();
             own.infer();
             seconds += seconds_since(start);

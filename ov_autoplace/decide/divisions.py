@@ -94,7 +94,7 @@ def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
         OptionError: A shape does not fit.
     """
     options = machine.options
-    if options.executor == "HETERO" or not (found := lanes_for(machine, device, model)):
+    if options.executor == "HETERO" or options.calls or not (found := lanes_for(machine, device, model)):
         return False
     if options.executor == "OVERLAP":
         return True
@@ -109,6 +109,8 @@ def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
 
 def divisions(machine: Machine, model: ov.Model) -> list[Division]:
     """The ways to divide the machine; every device as one lane where there are several."""
+    if machine.options.calls:
+        return []  # submodels are of one shape
     divided = [
         Division(device, lanes) for device in machine.devices for lanes in lanes_for(machine, device, model)
     ]

@@ -279,6 +279,7 @@ class Machine:
             seed=options.seed,
             isolation=options.isolation,
             beside=beside,
+            calls=options.calls,
         )
         if budget is not None:
             is_firm = options.time_budget_ms is not None

@@ -10,9 +10,10 @@ from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.json_fields import parse_json
+from ov_autoplace._base.json_fields import parse_json, shown
 from ov_autoplace._base.text import nearest
 from ov_autoplace.errors import OptionError
+from ov_autoplace.graph.shapes import Call
 from ov_autoplace.policy.card import NO_POLICY
 
 __all__ = ["ARRIVALS", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
@@ -22,6 +23,7 @@ MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 EXECUTORS = ("AUTO", "HETERO", "OVERLAP")
 ARRIVALS = ("ANY", "STEADY")
 _NO_SOLVERS = "none"
+_MOST_TIMES = 100_000
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
 _LANES = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 _SIZE_SUFFIXES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "B": 1}
@@ -135,8 +137,41 @@ def _bytes(device: str, value: Any) -> float:
     return result
 
 
-def _shapes(value: Any) -> Mapping[str, Sequence[int]]:
-    shapes = _mapping("SHAPES", value)
+def _shapes(value: Any) -> Mapping[str, Sequence[int]] | tuple[Call, ...]:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            value = parse_json(value)
+        except (ValueError, RecursionError) as cause:
+            raise OptionError(f"{PREFIX}SHAPES is {value!r}, which is not JSON: {cause}") from cause
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _calls(value)
+    return _shape_of_each(_mapping("SHAPES", value))
+
+
+def _calls(values: Sequence[Any]) -> tuple[Call, ...]:
+    """Several sets of shapes, each with how often it comes."""
+    found = []
+    for value in values:
+        if isinstance(value, Call):
+            found.append(value)
+            continue
+        if not isinstance(value, Mapping) or set(value) - {"shapes", "times"} or "shapes" not in value:
+            raise OptionError(
+                f"{PREFIX}SHAPES holds {shown(value)}; a set of shapes is like "
+                '{"shapes": {"input": [1, 64]}, "times": 10}'
+            )
+        times = value.get("times", 1)
+        if type(times) not in (int, float) or not 0 < times <= _MOST_TIMES:
+            raise OptionError(
+                f"{PREFIX}SHAPES has 'times' {times!r}; it must be a number above 0 and at most {_MOST_TIMES}"
+            )
+        found.append(Call(_shape_of_each(_mapping("SHAPES", value["shapes"])), float(times)))
+    if not found:
+        raise OptionError(f"{PREFIX}SHAPES is an empty list; leave it out, or give a set of shapes")
+    return tuple(found)
+
+
+def _shape_of_each(shapes: Mapping[str, Any]) -> Mapping[str, Sequence[int]]:
     for name, shape in shapes.items():
         valid = isinstance(shape, (Sequence, ov.Shape)) and not isinstance(shape, str)
         if not valid or not all(type(d) is int and 0 <= d < 2**63 for d in shape):

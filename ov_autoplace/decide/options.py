@@ -12,6 +12,7 @@ import openvino as ov
 from ov_autoplace._base.progress import Progress
 from ov_autoplace.decide.option_values import ARRIVALS, EXECUTORS, MODES, PARSERS, PREFIX, nearest_of
 from ov_autoplace.errors import OptionError
+from ov_autoplace.graph.shapes import Call
 from ov_autoplace.policy.card import NO_POLICY
 
 __all__ = [
@@ -64,7 +65,10 @@ class PlacerOptions:
             for a batch, 3x224x224 for an image and 64 for any other dimension, within its bounds; of one
             without a known number of dimensions the shape is required. An input of static shape has no
             other: reshape the model itself first. On the command line: ``--shape 'INPUT=[1,3,224,224]'``,
-            once per input.
+            once per input. A list of ``{"shapes": {...}, "times": n}`` are several sets of shapes, each of
+            which comes so often: a prompt once, and then one token at a time. The model then stays dynamic,
+            an inference is all of them, one after the other, and lanes are not tried. The second dimension
+            of ``attention_mask`` grows with each call of a model with state.
         target: A target profile (path, catalogue name), for machines other than this one or to spare
             the calibration.
         policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
@@ -98,6 +102,7 @@ class PlacerOptions:
             part says, and nothing is decided. Where the same model is in it twice, ``FILE#NAME`` says which.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
+        calls: What ``shapes`` says where that is a list; ``shapes`` is then the largest of them.
     """
 
     mode: str = "PROFILE"
@@ -117,10 +122,14 @@ class PlacerOptions:
     application: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
+    calls: Sequence[Call] = ()
 
     def __post_init__(self) -> None:
         for name, parse in PARSERS.items():
             object.__setattr__(self, name, parse(getattr(self, name)))
+        if isinstance(self.shapes, tuple):
+            object.__setattr__(self, "calls", self.shapes)
+            object.__setattr__(self, "shapes", max(self.shapes, key=lambda call: call.size).shapes)
         if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
             raise OptionError(
                 f"solvers names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; change one of them"

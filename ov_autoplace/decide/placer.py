@@ -44,6 +44,7 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel, prepare
+from ov_autoplace.graph.shapes import named_shapes
 from ov_autoplace.measure.model_file import UnreadableModelError
 from ov_autoplace.measure.outputs import OutputCheck
 from ov_autoplace.measure.session import ProfilingSession
@@ -106,6 +107,8 @@ class Placer:
         machine = self._machine
         with self._phase("extract"):
             prepared = prepare(model, self._options.shapes)
+            for call in self._options.calls:
+                named_shapes(prepared.model, call)
         context = Context(machine, prepared, self._budget, self._source(), self._phase)
         stages = [
             stage() for stage in STAGES["many requests" if self._serves_many else "one request at a time"]

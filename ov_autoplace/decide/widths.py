@@ -29,6 +29,7 @@ from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.plan import WholePlan
 
@@ -90,10 +91,15 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
     if not widths:
         return False
     target = machine.target or generic_target(machine.core, (device,))
-    coarse = coarsen(extract(model, machine.options.shapes))
-    nodes = int(busy_groups(coarse).sum())
-    table = analytic_table(coarse, target, (device,))
-    work = float(table.op_seconds.sum()) - nodes * target.device(device).op_overhead_seconds
+    calls = machine.options.calls or (Call(machine.options.shapes),)
+    nodes = work = 0.0
+    for call in calls:
+        coarse = coarsen(extract(model, call.shapes))
+        busy = int(busy_groups(coarse).sum())
+        table = analytic_table(coarse, target, (device,))
+        overhead = busy * target.device(device).op_overhead_seconds
+        nodes += call.times * busy
+        work += call.times * (float(table.op_seconds.sum()) - overhead)
     seconds = max(work, 0.0) / _FASTER_THAN_ASSUMED
     if machine.quota is not None and work < LONGEST_STOPPED_SECONDS:
         return True
@@ -114,7 +120,7 @@ def width_candidate(alone: Candidate, device: str, width: Width, seconds: float)
     return Candidate(plan.name, plan, seconds, assignment=alone.assignment)
 
 
-def could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
+def could_win(seconds: float, nodes: float, share: float, best: float) -> bool:
     """Whether a part of the cores could beat ``best`` seconds; the other arguments are those of below."""
     least = narrow_seconds(seconds, nodes, share, _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING)
     return least < (1 - MINIMAL_GAIN) * best
@@ -122,7 +128,7 @@ def could_win(seconds: float, nodes: int, share: float, best: float) -> bool:
 
 def narrow_seconds(
     seconds: float,
-    nodes: int,
+    nodes: float,
     share: float,
     per_node: float,
     once: float,

@@ -14,8 +14,10 @@ Defaults of a dynamic dimension, each moved into the dimension's own bounds:
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import openvino as ov
 from openvino import op as ov_op
@@ -27,8 +29,10 @@ __all__ = [
     "DEFAULT_BATCH",
     "DEFAULT_DIMENSION",
     "DEFAULT_IMAGE_SIDE",
+    "Call",
     "assumed_size",
     "make_static",
+    "named_shapes",
     "with_static_shapes",
 ]
 
@@ -38,6 +42,39 @@ DEFAULT_IMAGE_SIDE = 224
 DEFAULT_DIMENSION = 64
 
 _log = logging.getLogger("ov_autoplace")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One of several shapes in which a model is called.
+
+    Attributes:
+        shapes: Shape by input name, of every dynamic input.
+        times: How often it comes, beside the others.
+    """
+
+    shapes: Mapping[str, Sequence[int]]
+    times: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """Elements of all its inputs."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+
+def named_shapes(model: ov.Model, call: Call) -> dict[str, tuple[int, ...]]:
+    """The shapes of a call by friendly names of the Parameters.
+
+    Raises:
+        OptionError: A name is no input, a shape does not fit, or a dynamic input has none.
+    """
+    parameters = model.get_parameters()
+    given = _by_input(model, call.shapes)
+    for i, parameter in enumerate(parameters):
+        if i not in given and parameter.get_output_partial_shape(0).is_dynamic:
+            name = parameter.get_friendly_name()
+            raise OptionError(f"one of several sets of shapes gives none for the input {name!r}; give it one")
+    return {parameters[i].get_friendly_name(): shape for i, shape in given.items()}
 
 
 def with_static_shapes(model: ov.Model, shapes: Mapping[str, Sequence[int]] | None = None) -> ov.Model:

@@ -10,6 +10,7 @@ import openvino as ov
 from ov_autoplace.cost.target import Target
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.graph.shapes import Call
 from ov_autoplace.measure.feasibility import Feasibility, memory_capacity
 from ov_autoplace.measure.session import ProfilingSession
 
@@ -27,6 +28,7 @@ def open_session(
     seed: int = 0,
     isolation: bool = True,
     beside: ProfilingSession | None = None,
+    calls: Sequence[Call] = (),
 ) -> ProfilingSession:
     """A session of a prepared model that knows what the devices support and can hold of it.
 
@@ -40,6 +42,7 @@ def open_session(
         seed: Of the input data.
         isolation: Compile and run in a child process.
         beside: Compile in the process of this session.
+        calls: Several shapes, all of which an inference consists of.
     """
     own = device_properties(core, devices, properties)
     supported = prepared.supported(core, devices, own)
@@ -55,4 +58,5 @@ def open_session(
         isolation=isolation,
         feasibility=feasibility,
         beside=beside,
+        calls=calls,
     )

@@ -27,6 +27,7 @@ from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
+from ov_autoplace.graph.shapes import Call, named_shapes
 from ov_autoplace.measure.feasibility import Feasibility
 from ov_autoplace.measure.isolation.executable import was_lost
 from ov_autoplace.measure.model_file import (
@@ -57,6 +58,7 @@ __all__ = ["ProfilingSession"]
 
 _ALONE_RUNS = 10
 _WEIGHTS = "weights.xml"
+_MASK = "attention_mask"  # in optimum-intel's and OpenVINO GenAI's models
 
 
 class ProfilingSession:
@@ -75,6 +77,8 @@ class ProfilingSession:
         feasibility: What the devices support and can hold of the model; the whole model is never compiled for
             one that cannot hold it. ``None`` = every device supports and holds everything.
         beside: Compile in the process of this session, which is to be closed later.
+        calls: Several shapes: the model stays dynamic, and an inference is all of them, each as often as it
+            comes.
 
     Attributes:
         makes: What each device is, which is the same for aliases of one.
@@ -98,6 +102,7 @@ class ProfilingSession:
         isolation: bool = True,
         feasibility: Feasibility | None = None,
         beside: ProfilingSession | None = None,
+        calls: Sequence[Call] = (),
     ) -> None:
         from ov_autoplace.measure.isolation.interface import measured_settings, profiler_for
         from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
@@ -116,7 +121,9 @@ class ProfilingSession:
             else beside.profiler
         )
         # What static shapes alone make known is folded, too.
-        self._prepared = PreparedModel.of(model).then((static_shapes(shapes), *FOLDED))
+        given = () if calls else (static_shapes(shapes),)
+        self._prepared = PreparedModel.of(model).then((*given, *FOLDED))
+        self._calls = [(named_shapes(self.model, call), call.times, _growing(self.model)) for call in calls]
         self.properties = properties or {}
         self._extensions = extensions_of(core)
         self.seed = seed
@@ -488,7 +495,14 @@ class ProfilingSession:
                 self._input_high,
                 self.seed,
                 self._extensions,
+                calls=self._calls,
             )
+
+
+def _growing(model: ov.Model) -> list[str]:
+    """Inputs as long as all tokens so far, where a model remembers those: the mask of language models."""
+    names = [p.get_friendly_name() for p in model.get_parameters()]
+    return [name for name in names if name == _MASK and model.get_sinks()]
 
 
 class _Counting:

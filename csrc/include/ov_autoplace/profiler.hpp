@@ -38,20 +38,31 @@ struct NodeTime {
 // A compiled model with infer requests that have valid inputs, ready to be timed.
 class Executable {
 public:
-    // One of its requests: what has to be done for one inference.
+    // One of the shapes in which a model is called.
+    struct Call {
+        std::map<std::string, std::vector<std::size_t>> shapes;  // by Parameter name
+        double times = 1;                                        // how often it comes, beside the others
+        std::set<std::string> growing;  // Parameters whose second dimension is one more with each time
+    };
+    // The same, with data.
+    struct CallData {
+        std::vector<ov::Tensor> tensors;  // of each Parameter, as large as it becomes
+        std::vector<bool> grows;
+        double times = 1;
+        std::size_t repeats = 1;  // whole times
+    };
+    using Calls = std::vector<CallData>;
+
+    // One of its requests: what has to be done for one inference, or for all calls of a sequence.
     class Request {
     public:
-        Request(ov::InferRequest request, bool has_state)
-            : m_request(std::move(request)), m_has_state(has_state) {}
+        Request(ov::InferRequest request, bool has_state, std::shared_ptr<const Calls> calls)
+            : m_request(std::move(request)), m_calls(std::move(calls)), m_has_state(has_state) {}
 
-        void infer() {
-            forget();
-            m_request.infer();
-        }
-        void start() {
-            forget();
-            m_request.start_async();
-        }
+        void infer();
+        void start();
+        // What infer() takes, in seconds; of calls that come often a few are run.
+        double timed();
         ov::InferRequest& request() { return m_request; }
 
     private:
@@ -59,8 +70,10 @@ public:
         void forget() {
             if (m_has_state) m_request.reset_state();
         }
+        void give(const CallData& call, std::size_t repeat);
 
         ov::InferRequest m_request;
+        std::shared_ptr<const Calls> m_calls;  // null for a model of static shapes
         bool m_has_state;
     };
 
@@ -68,6 +81,8 @@ public:
         // Exclusive upper bound of integer inputs by Parameter name; others take kDefaultInputHigh.
         std::map<std::string, std::int64_t> high;
         std::uint64_t seed = 0;
+        // What an inference consists of, one after the other; empty for a model of static shapes.
+        std::vector<Call> calls;
     };
     static constexpr std::int64_t kDefaultInputHigh = 2;
 
@@ -121,6 +136,7 @@ private:
     ov::InferRequest m_request;
     std::vector<ov::InferRequest> m_more_requests;
     std::unique_ptr<std::mutex> m_mutex = std::make_unique<std::mutex>();
+    std::shared_ptr<const Calls> m_calls;
     bool m_has_state = false;
     bool m_has_run = false;
     double m_compile_seconds;

@@ -126,7 +126,8 @@ class Widths(Stage):
             if alone is None or device not in counted.samples:
                 continue
             seconds = float(np.median(counted.samples[device]))
-            nodes = int(column.attribution.nodes_run.sum()) + column.other_nodes
+            nodes = float(column.attribution.nodes_run.sum()) + column.other_nodes
+            nodes *= sum(call.times for call in context.options.calls) or 1.0
             for width in widths_for(machine, device, context.prepared.model):
                 share = cores / width.threads
                 is_winner = quota is not None and alone is verdict.winner

@@ -74,6 +74,7 @@ class IsolatedProfiler:
         seed: int = 0,
         extensions: Sequence[str] = (),
         weights_path: str = "",
+        calls: Sequence[tuple[Mapping[str, Sequence[int]], float, Sequence[str]]] = (),
     ) -> IsolatedExecutable:
         """See ``_core.Profiler.compile``. The files must stay as long as the executable is used.
 
@@ -91,6 +92,7 @@ class IsolatedProfiler:
                 "seed": seed,
                 "extensions": list(extensions),
                 "weights_path": weights_path,
+                "calls": [(dict(shapes), times, list(growing)) for shapes, times, growing in calls],
             },
         )
         with self._child.lock:

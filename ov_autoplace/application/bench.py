@@ -25,6 +25,7 @@ from ov_autoplace.errors import AutoplaceError, DeviceError, ProfilingError
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.graph.prepare import PreparedModel, prepare
+from ov_autoplace.graph.shapes import named_shapes
 from ov_autoplace.measure.isolation.interface import Compiled, Executable, Pool
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
@@ -179,12 +180,18 @@ class Bench:
                 else read_model(self.core, Path(member.source))
             )
             options = PlacerOptions(
-                shapes=member.shapes, properties=member.properties, seed=seed, isolation=isolation
+                shapes=member.shapes,
+                calls=member.calls,
+                properties=member.properties,
+                seed=seed,
+                isolation=isolation,
             )
             machine = Machine.of(self.core, member.devices or self.devices, options)
             if others := [device for device in machine.devices if device not in self.devices]:
                 raise DeviceError(f"{others[0]!r} is not among the devices of the application")
-            prepared = prepare(given, member.shapes)
+            prepared = prepare(given, options.shapes)
+            for call in options.calls:
+                named_shapes(prepared.model, call)
             first = self.models[0].session if self.models else None
             session = self._resources.enter_context(machine.open(prepared, self._budget, first))
         except AutoplaceError as cause:

@@ -18,9 +18,11 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.json_fields import Record, shown
+from ov_autoplace._base.json_fields import Record, naming, shown
 from ov_autoplace._base.text import unknown_name
+from ov_autoplace.decide.option_values import PARSERS
 from ov_autoplace.errors import OptionError
+from ov_autoplace.graph.shapes import Call
 
 __all__ = ["Application", "Chain", "Demand", "Member", "Source"]
 
@@ -32,7 +34,7 @@ _MOST_IN_FLIGHT, _MOST_RATE, _MOST_TIMES, _MOST_PRIORITY = 1000, 1e6, 1000.0, 10
 _MOST_MODELS, _MOST_INFERENCES = 100, 100_000  # the latter of a request
 _PERCENTILE = 99.0
 _FILE = ("version", "models", "load", "chains")
-_MODEL = ("path", "devices", "shapes", "properties")
+_MODEL = ("path", "devices", "shapes", "calls", "properties")
 _LOAD = ("start", "rate", "arrivals", "in_flight", "deadline_ms", "percentile", "priority")
 _CHAIN = ("from", "to", "times")
 
@@ -46,6 +48,7 @@ class Member:
         source: The model, or where its file is.
         devices: Those that it may run on; ``None`` = all that the application has.
         shapes: Shape by input name, for dynamic inputs.
+        calls: Several sets of shapes, all of which a request consists of, each as often as it comes.
         properties: OpenVINO properties that it is compiled with.
     """
 
@@ -53,6 +56,7 @@ class Member:
     source: Source
     devices: tuple[str, ...] | None = None
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    calls: Sequence[Call] = ()
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -329,6 +333,11 @@ def _member(name: str, given: Source | Mapping[str, Any], where: str) -> Member:
     if "shapes" in record:
         shapes = record.record("shapes")
         found = replace(found, shapes={k: tuple(shapes.integers(k, 0, 2**31 - 1)) for k in shapes.fields})
+    if "calls" in record:
+        if "shapes" in record:
+            raise OptionError(f"{where} has 'shapes' and 'calls'; leave one of them out")
+        with naming(f"{where}: 'calls'", OptionError):
+            found = replace(found, calls=PARSERS["shapes"](record.items("calls")))
     if "properties" in record:
         found = replace(found, properties=dict(record.record("properties").fields))
     return found

@@ -129,7 +129,8 @@ class PlacerOptions:
             object.__setattr__(self, name, parse(getattr(self, name)))
         if isinstance(self.shapes, tuple):
             object.__setattr__(self, "calls", self.shapes)
-            object.__setattr__(self, "shapes", max(self.shapes, key=lambda call: call.size).shapes)
+        if self.calls:
+            object.__setattr__(self, "shapes", max(self.calls, key=lambda call: call.size).shapes)
         if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
             raise OptionError(
                 f"solvers names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; change one of them"

@@ -150,9 +150,9 @@ def test_requests_at_random_have_a_seed_and_the_rate_that_was_asked_for() -> Non
     assert begins.tolist() == demand.begins(20.0, 2.0, 3).tolist()
     assert begins.tolist() != demand.begins(20.0, 2.0, 4).tolist()
     assert (np.diff(begins) >= 0).all()
-    assert 0 < begins[0]
+    assert begins[0] > 0
     assert begins[-1] < 20.0
-    # 20,000 are expected. Six standard deviations of a Poisson process, and of the mean of its gaps; those are
+    # 20,000 are expected; their standard deviation in a Poisson process is the square root of that. Gaps are
     # exponential, so that their spread is their mean.
     gaps = np.diff(begins)
     assert abs(len(begins) - 20_000) < 6 * math.sqrt(20_000)
@@ -309,9 +309,9 @@ def test_what_no_file_can_hold_is_one_sentence_too(arguments: tuple[Any, ...]) -
 
 def test_a_cycle_is_named_by_a_model_on_it_and_not_by_one_behind_it() -> None:
     links = [("z1", "z2"), ("z2", "z1"), ("z1", "a"), ("b", "z2")]
-    with pytest.raises(OptionError, match="from 'z[12]' back to itself"):
+    with pytest.raises(OptionError, match=r"from 'z[12]' back to itself"):
         Application(
-            {name: "m.xml" for name in ("a", "b", "z1", "z2")},
+            dict.fromkeys(("a", "b", "z1", "z2"), "m.xml"),
             chains=[{"from": source, "to": target} for source, target in links],
         )
 

@@ -71,7 +71,7 @@ def test_plans_with_another_part_are_others(change: dict[str, Any]) -> None:
 def test_parts_are_found_by_name_and_by_content() -> None:
     plan = JointPlan("a", (Part("det", ONE, digest="00"), Part("cls", TWO, digest="11")))
     assert plan.part("cls") is plan.part_of("11") is plan.parts[1]
-    with pytest.raises(PlacementError, match="'clss'.*'cls'"):
+    with pytest.raises(PlacementError, match=r"'clss'.*'cls'"):
         plan.part("clss")
     with pytest.raises(PlacementError, match="other models: det, cls"):
         plan.part_of("22")

@@ -55,6 +55,7 @@ class Model:
         bench: Compiles it in the process that all plans share.
         digest: Of the model as it was given.
         callers: How many requests may come to it at once.
+        begun: How many threads begin requests at it.
         is_closed: Some of them come as soon as those before them have ended.
         settings: How it can run by itself: times of a request alone and how many cores it keeps busy.
     """
@@ -65,6 +66,7 @@ class Model:
     bench: Workbench
     digest: str
     callers: int
+    begun: int
     is_closed: bool
     settings: list[Candidate] = field(default_factory=list)
 
@@ -198,9 +200,10 @@ class Bench:
             raise type(cause)(f"{member.name!r}: {cause}") from cause
         bench = Workbench(session, None, self._budget, seed)
         reaching = [d for d in self.application.load if member.name in self.application.reached(d.start)]
-        callers = sum(self.callers_of(demand) for demand in reaching)
+        callers = sum(map(self.callers_of, reaching))
+        begun = sum(self.callers_of(demand) for demand in reaching if demand.start == member.name)
         digest, is_closed = model_hash(formed(given, NAMED)), not all(d.is_open for d in reaching)
-        return Model(member, machine, prepared, bench, digest, callers, is_closed)
+        return Model(member, machine, prepared, bench, digest, callers, begun, is_closed)
 
     @staticmethod
     def callers_of(demand: Demand) -> int:

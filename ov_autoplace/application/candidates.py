@@ -1,10 +1,11 @@
 """Who could be the answer: what people set by hand, and combinations that are predicted to be better.
 
-A request of model m takes ``s`` seconds alone and keeps ``u`` cores busy meanwhile; both are measured. Where
-all models of a plan together want more cores than there are, or more of a device than all of it, requests of
-those that use it take longer by that factor::
+With all its ``n`` callers and nothing beside it, model m finishes a request every ``s`` seconds and keeps
+``u`` cores busy; both are measured. Each of them takes ``n s`` then (Little's law). Where all models of a plan
+together want more cores than there are, or more of a device than all of it, requests of those that use it
+take longer by that factor::
 
-    seconds(m) = s(m) max over what m uses of max(1, wanted / available)
+    seconds(m) = n(m) s(m) max over what m uses of max(1, wanted / available)
 
 Of rates, the headroom is predicted as the factor with which no core and no device is busy more than all the
 time. What running beside others costs beyond that, such as waiting for a thread that works for another model,
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ov_autoplace._base.text import counted
-from ov_autoplace.application.bench import UNPINNED, Model
+from ov_autoplace.application.bench import UNPINNED, Bench, Model
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.names import property_text
 from ov_autoplace.devices.widths import is_cpu
@@ -28,7 +29,7 @@ from ov_autoplace.plan.plan import HINT, JointPlan, Part, Plan, WholePlan
 
 __all__ = ["Joint", "fairness", "proposals", "rivals"]
 
-_MOST_COMBINATIONS, _FEWEST_KEPT = 4096, 4
+_MOST_COMBINATIONS = 4096
 _CORES = "cores of the machine"
 
 
@@ -84,8 +85,6 @@ def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()
     choices = [list(model.settings) for model in models]
     while math.prod(map(len, choices)) > _MOST_COMBINATIONS:
         longest = max(choices, key=len)
-        if len(longest) <= _FEWEST_KEPT:
-            break
         longest.remove(max(longest, key=lambda s: s.median(Load.APPLICATION) * max(s.cores or 0, 0.1)))
     for settings in itertools.product(*choices):
         name = ", ".join(
@@ -115,16 +114,17 @@ def predict(joint: Joint, models: Sequence[Model], application: Application, cor
     else:
         stretch = {what: max(1.0, count / available[what]) for what, count in wanted.items()}
         joint.expected = tuple(
-            seconds * max((stretch[what] for what in own), default=1.0)
-            for seconds, own in zip(alone, uses, strict=True)
+            seconds * model.callers * max((stretch[what] for what in own), default=1.0)
+            for seconds, model, own in zip(alone, models, uses, strict=True)
         )
     names = [model.name for model in models]
     reached = [(demand, application.reached(demand.start)) for demand in application.load]
     seconds_of = dict(zip(names, joint.expected, strict=True))
     chains = {d.start: sum(seconds_of[name] * n for name, n in own.items()) for d, own in reached}
     if joint.runs_in_turn:
-        chains = dict.fromkeys(chains, sum(chains.values()))
-    joint.rates = {d.start: d.in_flight / chains[d.start] for d in application.load}
+        joint.rates = dict.fromkeys(chains, 1 / sum(chains.values()))
+    else:
+        joint.rates = {d.start: Bench.callers_of(d) / chains[d.start] for d in application.load}
     joint.predicted_seconds = fairness(application, joint.rates)
     busy = dict.fromkeys(available, 0.0)
     for demand, own in reached:
@@ -180,7 +180,7 @@ def _joint(
         Part(
             model.name,
             _reserved(setting.plan) if is_reserved else setting.plan,
-            1 if in_turn else model.callers,
+            1 if in_turn else max(1, model.begun),
             model.digest,
             model.source,
             {key: property_text(value) for key, value in model.member.properties.items()},
@@ -198,7 +198,7 @@ def _reserved(plan: Plan) -> Plan:
     """The same on cores of its own, which OpenVINO takes away from whatever is compiled later."""
     own = {
         "INFERENCE_NUM_THREADS": str(_threads(plan)),
-        "NUM_STREAMS": "1",
+        "NUM_STREAMS": str(len(plan.models)),
         "ENABLE_CPU_RESERVATION": "YES",
         "ENABLE_CPU_PINNING": "YES",
     }

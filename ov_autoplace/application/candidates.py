@@ -1,9 +1,9 @@
 """Who could be the answer: what people set by hand, and combinations that are predicted to be better.
 
 With all its ``n`` callers and nothing beside it, model m finishes a request every ``s`` seconds and keeps
-``u`` cores busy; both are measured. Each of them takes ``n s`` then (Little's law). Where all models of a plan
-together want more cores than there are, or more of a device than all of it, requests of those that use it
-take longer by that factor::
+``u`` cores busy; both are measured. Each request takes ``n s`` then (Little's law). Where all models of a
+plan together want more cores than there are, or more of a device than all of it, requests of those that use
+it take longer by that factor::
 
     seconds(m) = n(m) s(m) max over what m uses of max(1, wanted / available)
 
@@ -66,7 +66,7 @@ def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -
         ("OpenVINO's default", _all(models, lambda plan: plan.is_default), {}),
         ("THROUGHPUT", _all(models, _has_hint), {}),
         ("no pinning", _all(models, _is_unpinned), {}),
-        ("one thread each", _all(models, lambda plan: _threads(plan) == 1), {}),
+        ("one thread each", _all(models, lambda plan: _threads(plan) == len(plan.models)), {}),
         ("equal reserved cores", _all(models, lambda plan: _threads(plan) == share), {"is_reserved": True}),
         ("one after the other", _all(models, lambda plan: plan.is_default), {"in_turn": True}),
         ("best hint of each alone", _all(models, lambda plan: plan.is_default or _has_hint(plan)), {}),

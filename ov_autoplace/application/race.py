@@ -34,6 +34,7 @@ __all__ = ["JointRace", "Result"]
 _FINALISTS = 4  # of ours and of theirs each
 _SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 3
 _MUCH_WORSE = 1.3  # than the best in a first look
+_ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
 _OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.25
@@ -183,6 +184,7 @@ class JointRace:
             max(self.budget.free, needed),
             min_rounds=CONVINCING_ROUNDS,
             max_rounds=_most_rounds(self.budget.free, len(finalists) * seconds),
+            margin=_ALIKE,  # whose tail may decide
             seed=self.seed,
             names=[joint.name for joint in finalists],
         )
@@ -222,7 +224,7 @@ class JointRace:
 
     def _is_as_fast(self, joint: Joint, best: Joint) -> bool:
         ratio = paired(joint.on(Load.APPLICATION), best.on(Load.APPLICATION))
-        return ratio is not None and ratio.median <= 1 + MINIMAL_GAIN / 2 and not joint.dropped
+        return ratio is not None and ratio.median <= 1 + _ALIKE and not joint.dropped
 
     def _tail(self, joint: Joint) -> float:
         """Geometric mean over the loads of the 99th percentiles."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import openvino as ov
 
-from ov_autoplace._base.files import temporary_folder, write_atomically
+from ov_autoplace._base.files import make_folder, temporary_folder, write_atomically
 from ov_autoplace._base.user_cache import user_cache_folder
 from ov_autoplace.fleet.connection import require_ray
 from ov_autoplace.measure.model_file import save_ir
@@ -76,7 +76,7 @@ def local_model(digest: str, data: Sequence[Any]) -> Path:
     xml = folder / "model.xml"
     if not xml.exists():
         ray = require_ray()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         for path, ref in reversed(list(zip((xml, xml.with_suffix(".bin")), data, strict=True))):
             write_atomically(path, ray.get(ref).tobytes())  # the XML last: where it is, the model is whole
     with suppress(OSError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ov_autoplace._base.files import make_folder
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.card import load_card
 from ov_autoplace.policy.config import NetworkConfig, config_named
@@ -137,7 +138,7 @@ def _train(
 ) -> float:
     """Make the steps that are left; returns seconds."""
     state = out / _STATE
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     started = saved = time.monotonic()
     last = min(settings.steps, settings.steps if stop_after is None else stop_after)
     num_devices = learner.network.config.num_devices

@@ -51,15 +51,17 @@ class JsonLinesLog:
                         f"{path} is the log of something else; give another folder"
                     ) from cause
                 write_text_atomically(self.path, "".join(map(_line, kept)))
-            self._file = self.path.open("a", encoding="utf-8")
+            # Nothing is buffered that closing the file would have to write.
+            self._file = self.path.open("ab", buffering=0)
         except OSError as cause:
             raise OutputError(f"cannot write the log {path}: {cause.strerror}") from cause
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append one record; NumPy numbers become plain ones, and what is not finite becomes ``null``."""
+        left = memoryview(_line(record).encode())
         try:
-            self._file.write(_line(record))
-            self._file.flush()
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as cause:
             raise OutputError(f"cannot write the log {self.path}: {cause.strerror}") from cause
 

@@ -36,6 +36,7 @@ from ov_autoplace.measure.microbenchmarks import (
     overhead_chain,
     shared_chain,
 )
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.transfers import DEFAULT_SIZES, measure_transfers
 
 if TYPE_CHECKING:
@@ -193,8 +194,7 @@ class _Bench:
     def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
         try:
             with temporary_folder() as folder:
-                path = folder / "model.xml"
-                ov.save_model(model, path, compress_to_fp16=False)
+                path = save_ir(model, folder)
                 executable = self._profiler.compile(str(path), device, properties)
                 once = float(executable.run(2, warmup=2).min())
                 runs = int(np.clip(self._seconds / once, _MIN_RUNS, _MAX_RUNS))

@@ -44,13 +44,13 @@ def reported_failure(what: str, device: str | None = None) -> Iterator[None]:
         raise ProfilingError(f"{what}: {openvino_reason(cause)}", device) from cause
 
 
-def save_ir(model: ov.Model, folder: Path) -> Path:
+def save_ir(model: ov.Model, folder: Path, name: str = "model.xml") -> Path:
     """Write ``model`` into ``folder`` with its weights as they are, for a Core of another library to read.
 
     Raises:
         OutputError: The folder cannot be written or is full.
     """
-    path = folder / "model.xml"
+    path = folder / name
     try:
         ov.save_model(model, path, compress_to_fp16=False)
     except (RuntimeError, OSError) as cause:

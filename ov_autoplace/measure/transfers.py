@@ -23,6 +23,7 @@ from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.timing import mood_of
 
 if TYPE_CHECKING:
@@ -143,9 +144,8 @@ def _measure_pair(
     profiler: Profiler, pair: tuple[str, str], size: int, properties: Mapping[str, str], seconds: float
 ) -> Iterator[TransferSample]:
     with temporary_folder() as folder:
-        diamond, chain = folder / "diamond.xml", folder / "chain.xml"
-        ov.save_model(_diamond(size), diamond, compress_to_fp16=False)
-        ov.save_model(_chain(size), chain, compress_to_fp16=False)
+        diamond = save_ir(_diamond(size), folder, "diamond.xml")
+        chain = save_ir(_chain(size), folder, "chain.xml")
         executables: dict[tuple[str, ...], Executable] = {}
         i, j = pair
         for alone in pair:

@@ -15,6 +15,7 @@ from ov_autoplace._base.arrays import csr_from_lists
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CheckpointError
+from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.policy.features import policy_graph
 from ov_autoplace.policy.inference import compile_network, compute_scores
 from ov_autoplace.policy.inputs import INPUT_NAMES, network_inputs
@@ -50,6 +51,7 @@ def export_network(network: PairwiseNetwork) -> tuple[bytes, bytes]:
     ``float32[N, D]``.
 
     Raises:
+        OutputError: The folder of temporary files cannot be written, or is full.
         CheckpointError: The exported network answers otherwise than the given one on a graph of another size.
     """
     # A copy, since the given one may be in training or on another device.
@@ -58,8 +60,7 @@ def export_network(network: PairwiseNetwork) -> tuple[bytes, bytes]:
     copy.eval()
     model = _converted(copy)
     with temporary_folder() as folder:
-        path = folder / "policy.xml"
-        ov.save_model(model, path, compress_to_fp16=False)
+        path = save_ir(model, folder)
         graph, constants = path.read_bytes(), path.with_suffix(".bin").read_bytes()
     _compare(copy, graph, constants)
     return graph, constants

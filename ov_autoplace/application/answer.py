@@ -15,7 +15,9 @@ from ov_autoplace.application.candidates import Joint
 from ov_autoplace.application.race import Result
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.conditions import machine_lines
+from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.models import read_model
+from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Decision
 from ov_autoplace.plan.plan import JointPlan, WholePlan, read_joint_plan
@@ -83,13 +85,43 @@ class ApplicationPlan:
             PlacementError: There is no such model, or it runs in a way that properties cannot say.
         """
         part = self.plan.part(name)
-        plan = part.plan
-        one = plan.models[0]
-        if not isinstance(one, WholePlan):
+        one, *others = part.plan.models
+        if not isinstance(one, WholePlan) or any(other != one for other in others):
             raise PlacementError(
-                f"{name!r} runs as {plan.name}, which no properties say; compile it with this plan"
+                f"{name!r} runs as {part.plan.name}, which no properties say; compile it with this plan"
             )
-        return one.device, {**part.properties, **one.all_properties}
+        own = one.all_properties
+        if one.width is not None and others:
+            # What one compiled model has for copies of itself is streams.
+            count = len(part.plan.models)
+            threads = {"INFERENCE_NUM_THREADS": str(count * one.width.threads), "NUM_STREAMS": str(count)}
+            own |= {**threads, "ENABLE_CPU_PINNING": "NO"}
+        return one.device, {**part.properties, **own}
+
+    def confine(self, name: str) -> None:
+        """Keep this process, and the programs that it starts, on the processors of one model.
+
+        Several processes that load the same plan so leave each other alone. Call it in the main thread before
+        a model is compiled: OpenVINO looks once at the processors that it may use.
+
+        Raises:
+            PlacementError: There is no such model, it has no processors of its own, these are not this
+                process's, or the plan is for another machine.
+        """
+        part = self.plan.part(name)
+        if not part.cores:
+            raise PlacementError(
+                f"{name!r} has no cores of its own in the plan {self.plan.name}; it shares all with the others"
+            )
+        here = Cores.of_this_process().processors
+        if lacking := sorted(set(part.cores) - here):
+            raise PlacementError(
+                f"{name!r} runs on processor {lacking[0]}, which this process may not use; "
+                f"it has {', '.join(map(str, sorted(here)))}"
+            )
+        shared = Cores(self.plan.shared(here))
+        self.plan.check_machine(machine_lines(own_core(), self.plan.devices, shared))
+        os.sched_setaffinity(0, part.cores)
 
     def compile(self, core: ov.Core | None = None) -> dict[str, ov.CompiledModel]:
         """All models, compiled once each in the plan's order.

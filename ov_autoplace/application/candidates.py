@@ -23,7 +23,7 @@ from ov_autoplace._base.text import counted
 from ov_autoplace.application.bench import UNPINNED, Bench, Model
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.names import property_text
-from ov_autoplace.devices.widths import is_cpu
+from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.plan import HINT, JointPlan, Part, Plan, WholePlan
 
@@ -72,17 +72,17 @@ def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -
         ("best hint of each alone", _all(models, lambda plan: plan.is_default or _has_hint(plan)), {}),
         ("best of each alone", [model.alone for model in models], {}),
     ]
-    found = []
+    found, here = [], Cores.of_this_process()
     for name, settings, how in kinds:
         known = tuple(setting for setting in settings if setting is not None)
         if len(known) == len(models) and not (how.get("is_reserved") and share * len(models) > cores):
-            found.append(_joint(name, models, known, machine, is_rival=True, **how))
+            found.append(_joint(name, models, known, machine, here, is_rival=True, **how))
     return _distinct(found)
 
 
 def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> Iterator[Joint]:
     """All combinations of how the models can run; of many models the most promising ways of each."""
-    choices = [list(model.settings) for model in models]
+    choices, here = [list(model.settings) for model in models], Cores.of_this_process()
     while math.prod(map(len, choices)) > _MOST_COMBINATIONS:
         longest = max(choices, key=len)
         longest.remove(max(longest, key=lambda s: s.median(Load.APPLICATION) * max(s.cores or 0, 0.1)))
@@ -91,10 +91,10 @@ def proposals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()
             f"{model.name}: {label_of(setting.plan, with_device=len(model.machine.devices) > 1)}"
             for model, setting in zip(models, settings, strict=True)
         )
-        yield _joint(name, models, settings, machine)
+        yield _joint(name, models, settings, machine, here)
         threads = [_threads(setting.plan) for setting in settings]
         if all(threads) and max(threads) > 1 and sum(threads) <= cores:
-            yield _joint(f"{name}; reserved", models, settings, machine, is_reserved=True)
+            yield _joint(f"{name}; reserved", models, settings, machine, here, is_reserved=True)
 
 
 def predict(joint: Joint, models: Sequence[Model], application: Application, cores: int) -> None:
@@ -171,11 +171,14 @@ def _joint(
     models: Sequence[Model],
     settings: Sequence[Candidate],
     machine: tuple[str, ...],
+    here: Cores,
     *,
     is_reserved: bool = False,
     in_turn: bool = False,
     is_rival: bool = False,
 ) -> Joint:
+    widths = [_widths(setting.plan) for setting in settings]
+    divided = here.divided(widths) if all(widths) else []
     parts = [
         Part(
             model.name,
@@ -184,13 +187,14 @@ def _joint(
             model.digest,
             model.source,
             {key: property_text(value) for key, value in model.member.properties.items()},
+            divided[i] if divided else (),
         )
-        for model, setting in zip(models, settings, strict=True)
+        for i, (model, setting) in enumerate(zip(models, settings, strict=True))
     ]
     if is_reserved:  # the widest first
-        widths = {model.name: _threads(s.plan) for model, s in zip(models, settings, strict=True)}
-        parts.sort(key=lambda part: -widths[part.name])
-    plan = JointPlan(name, tuple(parts), in_turn, machine)
+        threads = {model.name: _threads(s.plan) for model, s in zip(models, settings, strict=True)}
+        parts.sort(key=lambda part: -threads[part.name])
+    plan = JointPlan(name, tuple(parts), in_turn, machine, tuple(sorted(here.processors)))
     return Joint(name, plan, settings=tuple(settings), is_reserved=is_reserved, is_rival=is_rival)
 
 
@@ -218,8 +222,12 @@ def _all(models: Sequence[Model], wanted: Callable[[Plan], bool]) -> list[Candid
 
 def _threads(plan: Plan) -> int:
     """On how many threads of a CPU it runs; 0 where that is up to OpenVINO."""
-    widths = [model.width for model in plan.models]
-    return sum(width.threads for width in widths if width is not None)
+    return sum(width.threads for width in _widths(plan))
+
+
+def _widths(plan: Plan) -> list[Width]:
+    """Of all copies of a model; empty where that is up to OpenVINO."""
+    return [model.width for model in plan.models if model.width is not None]
 
 
 def _has_hint(plan: Plan) -> bool:

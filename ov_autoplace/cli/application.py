@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,12 +13,16 @@ from typer.core import TyperGroup
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, show
-from ov_autoplace.cli.outputs import ReportFile, check_file, check_outputs, save_report
+from ov_autoplace.cli.outputs import ReportFile, check_distinct, check_file, check_outputs, save_report
 from ov_autoplace.errors import OptionError
 
 __all__ = ["application"]
 
 _DECIDE = "decide"
+
+_PlanFile = Annotated[
+    Path, typer.Argument(metavar="PLAN", show_default=False, help="What application decide wrote.")
+]
 
 
 class _Group(TyperGroup):
@@ -83,3 +90,80 @@ def decide(
     show(parts_table(answer))
     print_sentence(f"* {decision.reason}")
     print_sentence(f"decided in {sum(decision.seconds.values()):.1f} s; wrote {path}")
+
+
+@application.command("export", short_help="Say a plan in the words of a program that is not ours.")
+def export(
+    plan: _PlanFile,
+    genai: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PIPELINE",
+            help="Print Python that makes a pipeline of OpenVINO GenAI: llm, vlm, whisper or image.",
+        ),
+    ] = None,
+    roles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--role",
+            metavar="ROLE=NAME",
+            help="What a model of that pipeline is called in the plan, where it has another name. Repeatable.",
+        ),
+    ] = None,
+    model_server: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write OpenVINO Model Server's config.json.")
+    ] = None,
+) -> None:
+    """Say which devices and properties other programs have to give the models of a plan.
+
+    OpenVINO GenAI and Model Server do not know AUTOPLACE. What they cannot tell apart has to run alike.
+    """
+    from ov_autoplace._base.files import write_text_atomically
+    from ov_autoplace.application.answer import ApplicationPlan
+    from ov_autoplace.application.export import genai_code, model_server_config
+
+    if genai is None and model_server is None:
+        raise OptionError("there is nothing to write; give --genai PIPELINE or --model-server FILE")
+    names = dict(_role(text) for text in roles or ())
+    if names and genai is None:
+        raise OptionError("--role is about a pipeline; give --genai PIPELINE too")
+    answer = ApplicationPlan.load(plan)
+    code = None if genai is None else genai_code(answer, genai, names)
+    if model_server is not None:
+        check_file(model_server)
+        check_distinct([model_server, plan])
+        write_text_atomically(model_server, json.dumps(model_server_config(answer), indent=2) + "\n")
+    if code is not None:
+        print_sentence(code.rstrip())
+
+
+@application.command("run", short_help="Start a program on the cores of one model of a plan.")
+def run(
+    plan: _PlanFile,
+    model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="Its name in the plan.")],
+    program: Annotated[
+        list[str],
+        typer.Argument(metavar="-- PROGRAM [ARGUMENTS]", show_default=False, help="What is started."),
+    ],
+) -> None:
+    """Start a program that stays on the cores of one model, and so out of the way of the plan's others.
+
+    The exit code is the program's.
+    """
+    from ov_autoplace.application.answer import ApplicationPlan
+
+    ApplicationPlan.load(plan).confine(model)
+    for name in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a program would inherit that
+        signal.signal(name, signal.SIG_DFL)
+    try:
+        os.execvp(program[0], program)
+    except (OSError, ValueError) as cause:
+        reason = getattr(cause, "strerror", None) or str(cause)
+        raise OptionError(f"{program[0]!r} cannot be started: {reason}") from cause
+
+
+def _role(text: str) -> tuple[str, str]:
+    role, _, name = text.partition("=")
+    if not role or not name:
+        raise OptionError(f"--role {text!r} is not of the form ROLE=NAME")
+    return role.strip(), name.strip()

@@ -19,7 +19,10 @@ __all__ = ["cpu_information", "machine_lines", "measuring_conditions", "processo
 
 
 def measuring_conditions(
-    core: ov.Core, devices: Sequence[str], properties: Mapping[str, Mapping[str, Any]]
+    core: ov.Core,
+    devices: Sequence[str],
+    properties: Mapping[str, Mapping[str, Any]],
+    cores: Cores | None = None,
 ) -> tuple[str, ...]:
     """Versions, devices with plugin builds and drivers, their properties, and the processors, a line each.
 
@@ -27,7 +30,9 @@ def measuring_conditions(
         core: Knows the devices.
         devices: Device names.
         properties: OpenVINO properties per device; where blobs are cached is none that matters.
+        cores: Those that are used; ``None`` = this process's.
     """
+    cores = cores or Cores.of_this_process()
     settings = device_settings(core, devices, properties)
     return (
         f"ov-autoplace {__version__}",
@@ -36,15 +41,21 @@ def measuring_conditions(
             f"{device}: {json.dumps({k: own[k] for k in sorted(own.keys() - set(CACHE_PROPERTIES))})}"
             for device, own in settings.items()
         ),
-        f"{processor_name()}, {len(os.sched_getaffinity(0))} of {os.cpu_count()} processors",
+        f"{processor_name()}, {len(cores.processors)} of {os.cpu_count()} processors",
     )
 
 
-def machine_lines(core: ov.Core, devices: Sequence[str]) -> tuple[str, ...]:
-    """What a plan of several models holds for: OpenVINO, devices with drivers, processors and their quota."""
-    quota = Cores.of_this_process().quota
-    _, *conditions = measuring_conditions(core, devices, {})
-    return (*conditions, "no quota" if quota is None else quota.label)
+def machine_lines(core: ov.Core, devices: Sequence[str], cores: Cores | None = None) -> tuple[str, ...]:
+    """What a plan of several models holds for: OpenVINO, devices with drivers, processors and their quota.
+
+    Args:
+        core: Knows the devices.
+        devices: Device names.
+        cores: Those that all models share; ``None`` = this process's.
+    """
+    cores = cores or Cores.of_this_process()
+    _, *conditions = measuring_conditions(core, devices, {}, cores)
+    return (*conditions, "no quota" if cores.quota is None else cores.quota.label)
 
 
 def processor_name() -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -60,6 +60,7 @@ _CHOOSES_THREADS = frozenset(
 _HINT, _LATENCY = "PERFORMANCE_HINT", ("LATENCY", "", "UNDEFINED")
 _KINDS = {"": "", "P": "P-core ", "E": "E-core "}
 _CORE_TYPE = {"P": "PCORE_ONLY", "E": "ECORE_ONLY"}
+_LIST_OF_KIND = {"P": "cpu_core/cpus", "E": "cpu_atom/cpus"}
 # The networks that people use have few branches that are as long as each other.
 _MOST_LANES = 8
 _TEXT = re.compile(r"([1-9]\d{0,5})([PE]?)(\+caller)?")
@@ -160,17 +161,50 @@ class Cores:
     @cached_property
     def of_kind(self) -> Mapping[str, int]:
         """Performance (``"P"``) and efficiency (``"E"``) cores, where there are both; else empty."""
-        kinds = {"P": self._listed("cpu_core/cpus"), "E": self._listed("cpu_atom/cpus")}
+        kinds = {kind: self._listed(name) for kind, name in _LIST_OF_KIND.items()}
         counts = {kind: self._count(found & self.processors) for kind, found in kinds.items() if found}
         return counts if len(counts) == 2 and all(counts.values()) else {}
 
     def _count(self, processors: frozenset[int]) -> int:
         """Distinct cores behind logical processors."""
-        siblings = {
-            self._listed(f"system/cpu/cpu{n}/topology/thread_siblings_list") or frozenset({n})
-            for n in processors
-        }
-        return len(siblings)
+        return len({self._siblings(n) for n in processors})
+
+    def divided(self, parts: Sequence[Sequence[Width]]) -> list[tuple[int, ...]]:
+        """Logical processors for several models, each of a core of its own; empty where there are too few.
+
+        Args:
+            parts: The widths of the copies of each model.
+        """
+        if sum(width.threads for widths in parts for width in widths) > self.usable:
+            return []
+        free = self._one_of_each_core()
+        found: dict[int, tuple[int, ...]] = {}
+        # Whoever needs cores of a kind chooses before those that run on any.
+        for i in sorted(range(len(parts)), key=lambda i: not parts[i][0].cores):
+            fitting = self._of_kind(parts[i][0].cores, free)
+            count = sum(width.threads for width in parts[i])
+            if len(fitting) < count:
+                return []
+            found[i] = tuple(fitting[:count])
+            free = [n for n in free if n not in found[i]]
+        return [found[i] for i in range(len(parts))]
+
+    def _one_of_each_core(self) -> list[int]:
+        """The first processor of each core, by number."""
+        first: dict[frozenset[int], int] = {}
+        for n in sorted(self.processors):
+            first.setdefault(self._siblings(n), n)
+        return list(first.values())
+
+    def _of_kind(self, kind: str, processors: Sequence[int]) -> list[int]:
+        """Those of performance (``"P"``) or efficiency (``"E"``) cores; all of them for ``""``."""
+        known = self._listed(_LIST_OF_KIND[kind]) if kind else self.processors
+        return [n for n in processors if n in known]
+
+    def _siblings(self, processor: int) -> frozenset[int]:
+        """The hyper-threads of a processor's core, itself among them."""
+        told = self._listed(f"system/cpu/cpu{processor}/topology/thread_siblings_list")
+        return told or frozenset({processor})
 
     def _listed(self, name: str) -> frozenset[int]:
         """A list of processors such as ``0-3,8``; empty where there is none."""

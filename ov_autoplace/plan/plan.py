@@ -530,7 +530,8 @@ class Part:
         digest: Of the model: :func:`~ov_autoplace.graph.model_hash.model_hash`.
         source: Where the model's file is; empty where it came from none.
         properties: OpenVINO properties that the application asks for, as text.
-        cores: Numbers of the logical processors that are its own; empty = it shares all.
+        cores: Numbers of the logical processors that are its own where it runs in a process of its own;
+            empty = it shares all.
     """
 
     name: str
@@ -561,6 +562,7 @@ class JointPlan(Plan):
         parts: Of each model, in the order in which they have to be compiled: who reserves cores comes first.
         in_turn: All requests are to run in one thread, one after the other.
         machine: What it was decided for, a line each; see :meth:`check_machine`.
+        processors: Numbers of the logical processors that all of them share.
     """
 
     kind = "joint"
@@ -569,6 +571,7 @@ class JointPlan(Plan):
     parts: tuple[Part, ...]
     in_turn: bool = False
     machine: tuple[str, ...] = ()
+    processors: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:  # noqa: D102
@@ -622,6 +625,14 @@ class JointPlan(Plan):
         """Refuse: whoever compiles one model compiles its part."""
         raise PlacementError(f"the plan {self.title} is for several models; compile the part of one")
 
+    def shared(self, processors: frozenset[int]) -> frozenset[int]:
+        """The processors that all models share, as a process finds it that may run on some.
+
+        Where these are the ones of a part, it is the process of that part, and the others have the rest.
+        """
+        is_part = any(processors == frozenset(part.cores) for part in self.parts)
+        return frozenset(self.processors) if is_part else processors
+
     def check_machine(self, here: Sequence[str]) -> None:
         """Refuse it on another machine than the one that it was decided for.
 
@@ -652,7 +663,13 @@ class JointPlan(Plan):
             }
             for part in self.parts
         ]
-        return {"name": self.title, "in_turn": self.in_turn, "machine": list(self.machine), "parts": parts}
+        return {
+            "name": self.title,
+            "in_turn": self.in_turn,
+            "machine": list(self.machine),
+            "processors": list(self.processors),
+            "parts": parts,
+        }
 
     @classmethod
     def read(cls, record: Record) -> JointPlan:  # noqa: D102
@@ -662,7 +679,13 @@ class JointPlan(Plan):
         names = [part.name for part in parts]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise PlacementError(f"{record.where}: two parts are called {twice!r}")
-        return cls(record.text("name"), parts, record.flag("in_turn", False), record.texts("machine"))
+        return cls(
+            record.text("name"),
+            parts,
+            record.flag("in_turn", False),
+            record.texts("machine"),
+            tuple(record.integers("processors", 0, _MOST)),
+        )
 
 
 KINDS: dict[str, type[Plan]] = {

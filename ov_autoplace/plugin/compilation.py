@@ -14,7 +14,7 @@ from ov_autoplace._base.json_fields import naming
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
-from ov_autoplace.devices.widths import Width
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
@@ -131,7 +131,8 @@ def _compile_part(machine: Machine, model: ov.Model, compile_native: Native, nam
     path, _, name = named.partition("#")
     plan = read_joint_plan(path)
     with naming(path, PlacementError):
-        plan.check_machine(machine_lines(machine.core, plan.devices))
+        shared = Cores(plan.shared(Cores.of_this_process().processors))
+        plan.check_machine(machine_lines(machine.core, plan.devices, shared))
         part = plan.part(name) if name else plan.part_of(model_hash(formed(model, NAMED)))
         return compile_part(machine, model, compile_native, part)
 

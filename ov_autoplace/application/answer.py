@@ -111,7 +111,7 @@ class ApplicationPlan:
         part = self.plan.part(name)
         if not part.cores:
             raise PlacementError(
-                f"{name!r} has no cores of its own in the plan {self.plan.name}; it shares all with the others"
+                f"{name!r} has no cores of its own in the plan {self.plan.name}; all models share them"
             )
         here = Cores.of_this_process().processors
         if lacking := sorted(set(part.cores) - here):

@@ -1,4 +1,4 @@
-"""A plan of several models in the words of other programs: OpenVINO GenAI's constructors, Model Server's file.
+"""A plan of several models in the words of other programs: OpenVINO GenAI's Python, Model Server's file.
 
 Neither knows the device AUTOPLACE. They take names of devices and properties, and not for every model apart:
 what a pipeline cannot tell apart has to run alike in the plan.
@@ -187,8 +187,8 @@ def model_server_config(plan: ApplicationPlan) -> dict[str, Any]:
     """
     if plan.plan.in_turn:
         raise PlacementError(
-            f"the plan {plan.plan.name} runs all models in one thread, one after the other, which Model Server "
-            "does not"
+            f"the plan {plan.plan.name} runs all models in one thread, one after the other; "
+            "Model Server does not"
         )
     entries = []
     for part in plan.plan.parts:

@@ -107,7 +107,7 @@ def export(
         typer.Option(
             "--role",
             metavar="ROLE=NAME",
-            help="What a model of that pipeline is called in the plan, where it has another name. Repeatable.",
+            help="What a model of that pipeline is called in the plan, if it is not its role. Repeatable.",
         ),
     ] = None,
     model_server: Annotated[

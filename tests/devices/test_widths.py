@@ -159,3 +159,26 @@ def test_openvino_takes_the_properties_of_every_width():
 def test_a_profile_tells_widths_by_its_threads():
     assert [width.threads for width in widths_of(16)] == [1, 2, 4, 8]
     assert widths_of(1) == widths_of(0) == ()
+
+
+def test_models_get_a_hyper_thread_each_of_cores_of_their_own(tmp_path):
+    folder = machine(tmp_path, ["0,4", "1,5", "2,6", "3,7"] * 2)
+    whole = cores(folder, range(8))
+    assert whole.divided([[Width(2)], [Width(1), Width(1)]]) == [(0, 1), (2, 3)]
+    assert whole.divided([[Width(2)], [Width(3)]]) == []
+    assert cores(folder, {1, 4, 5, 7}).divided([[Width(1)], [Width(2)]]) == [(1,), (4, 7)]
+
+
+def test_who_needs_cores_of_a_kind_gets_them_before_others(tmp_path):
+    folder = machine(tmp_path, ["0-1", "0-1", "2-3", "2-3", "4", "5"], cpu_core="0-3", cpu_atom="4-5")
+    whole = cores(folder, range(6))
+    assert whole.divided([[Width(2)], [Width(2, "P")]]) == [(4, 5), (0, 2)]
+    assert whole.divided([[Width(1)], [Width(1, "E")]]) == [(0,), (4,)]
+    assert whole.divided([[Width(1)], [Width(3, "P")]]) == []
+
+
+def test_a_quota_pays_for_no_more_cores_than_are_divided(tmp_path):
+    folder = machine(tmp_path, [str(n) for n in range(4)])
+    limited = cores(folder, range(4), "250000 100000")
+    assert limited.divided([[Width(1)], [Width(1)]]) == [(0,), (1,)]
+    assert limited.divided([[Width(1)], [Width(2)]]) == []

@@ -31,7 +31,8 @@ from ov_autoplace.plan.plan import JointPlan
 
 __all__ = ["JointRace", "Result"]
 
-_FINALISTS = 4  # of ours and of theirs each
+_FEWEST_FINALISTS, _MOST_FINALISTS = 4, 7
+_RACE_SECONDS, _MOST_ROUNDS = 3.0, 30
 _SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 3
 _MUCH_WORSE = 1.3  # than the best in a first look
 _ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
@@ -174,16 +175,17 @@ class JointRace:
     def _by_rate(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
         seconds = self._closed_seconds(ready)
         looks = {joint: self._sample(joint, seconds) for joint in ready}
-        finalists = _finalists(looks, _MUCH_WORSE)
+        finalists = _finalists(looks, _MUCH_WORSE, self._affordable(CONVINCING_ROUNDS * seconds))
         if not finalists:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
         self.results.update({joint: Result() for joint in finalists})
-        needed = CONVINCING_ROUNDS * len(finalists) * seconds
+        once = len(finalists) * seconds
+        needed = CONVINCING_ROUNDS * once
         turns = workloads_in_turns(
             [partial(self._sample, joint, seconds) for joint in finalists],
             max(self.budget.free, needed),
             min_rounds=CONVINCING_ROUNDS,
-            max_rounds=_most_rounds(self.budget.free, len(finalists) * seconds),
+            max_rounds=max(CONVINCING_ROUNDS, min(int(_RACE_SECONDS / once), _MOST_ROUNDS)),
             margin=_ALIKE,  # whose tail may decide
             seed=self.seed,
             names=[joint.name for joint in finalists],
@@ -196,6 +198,10 @@ class JointRace:
                 joint.dropped = self._failures.get(joint, "") or "slower at first sight"
                 joint.remember(Load.APPLICATION, frozen_array([look], np.float64))
         return self._fastest([j for j in finalists if not j.dropped.startswith("failed")], field)
+
+    def _affordable(self, seconds: float) -> int:
+        """How many plans there is time for, where each takes so long."""
+        return min(max(int(self.budget.free / seconds), _FEWEST_FINALISTS), _MOST_FINALISTS)
 
     def _closed_seconds(self, ready: Sequence[Joint]) -> float:
         """How long a sample is: some requests of the slowest load, and whole periods of a quota."""
@@ -250,7 +256,8 @@ class JointRace:
     def _by_headroom(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
         likely = max(joint.likely_headroom for joint in ready)
         looks = {joint: self._tightness(joint, likely) for joint in ready}
-        finalists = _finalists(looks, _MUCH_TIGHTER)
+        each = len(_STEPS) * self._open_seconds(likely)
+        finalists = _finalists(looks, _MUCH_TIGHTER, self._affordable(each))
         if not finalists:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
         for joint in ready:
@@ -352,19 +359,18 @@ def _rates(application: Application, outcome: Outcome) -> dict[str, float]:
     return {d.start: rate for d, rate in zip(application.load, outcome.rates.tolist(), strict=True)}
 
 
-def _finalists(looks: dict[Joint, float], much_worse: float) -> list[Joint]:
-    """The default, and the best few of ours and of others, where they are not much worse than the best."""
+def _finalists(looks: dict[Joint, float], much_worse: float, most: int) -> list[Joint]:
+    """The best of ours and of what people set by hand, the default, and as many more as there is time for.
+
+    Args:
+        looks: What each took once; infinite or not a number where it failed.
+        much_worse: Than the best, beyond which nobody is raced but those three.
+        most: How many may be raced.
+    """
     able = {joint: look for joint, look in looks.items() if np.isfinite(look)}
-    if not able:
-        return []
-    limit = much_worse * min(able.values())
     order = sorted(able, key=able.__getitem__)
-    kept = {next(iter(able))}
-    for is_rival in (True, False):
-        near = [joint for joint in order if joint.is_rival == is_rival and able[joint] <= limit]
-        kept.update(near[:_FINALISTS])
+    firsts = [next((joint for joint in order if joint.is_rival == kind), None) for kind in (True, False)]
+    kept = [joint for joint in (*firsts, next(iter(able), None)) if joint is not None]
+    near = [joint for joint in order if able[joint] <= much_worse * able[order[0]]]
+    kept = list(dict.fromkeys([*kept, *near]))[: max(most, len(set(kept)))]
     return [joint for joint in able if joint in kept]
-
-
-def _most_rounds(seconds: float, round_seconds: float) -> int:
-    return max(2 * CONVINCING_ROUNDS, int(min(seconds, 4.0) / round_seconds))

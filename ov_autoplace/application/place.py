@@ -15,6 +15,7 @@ from ov_autoplace.application.bounds import capacity_bound
 from ov_autoplace.application.candidates import Joint, predict, proposals, rivals
 from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
+from ov_autoplace.decide.option_values import PARSERS
 from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import resolve_devices
@@ -52,6 +53,7 @@ def place_application(
     Raises:
         AutoplaceError: One of its kinds, when the request or a model cannot be met.
     """
+    time_budget_ms = PARSERS["time_budget_ms"](time_budget_ms)
     if not isinstance(application, Application):
         application = Application.load_file(application)
     core = core or own_core()

@@ -13,7 +13,14 @@ from typer.core import TyperGroup
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, show
-from ov_autoplace.cli.outputs import ReportFile, check_distinct, check_file, check_outputs, save_report
+from ov_autoplace.cli.outputs import (
+    ReportFile,
+    check_distinct,
+    check_file,
+    check_outputs,
+    made_folder,
+    save_report,
+)
 from ov_autoplace.errors import OptionError
 
 __all__ = ["application"]
@@ -75,8 +82,12 @@ def decide(
     path = output or Path(f"{files[0].stem if given else 'application'}.plan.json")
     check_file(path)
     check_outputs(report)
+    sources = [member.source for member in wanted.members.values()]
+    models = [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
+    check_distinct([path, report], [*files, *models])
     answer = place_application(wanted, devices, time_budget_ms=time_budget_ms, seed=seed)
-    answer.save(path)
+    with made_folder(path.parent):
+        answer.save(path)
     decision = answer.decision
     assert decision is not None
     if report is not None:

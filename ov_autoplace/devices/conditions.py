@@ -41,12 +41,14 @@ def measuring_conditions(
             f"{device}: {json.dumps({k: own[k] for k in sorted(own.keys() - set(CACHE_PROPERTIES))})}"
             for device, own in settings.items()
         ),
-        f"{processor_name()}, {len(cores.processors)} of {os.cpu_count()} processors",
+        _processors(cores),
     )
 
 
 def machine_lines(core: ov.Core, devices: Sequence[str], cores: Cores | None = None) -> tuple[str, ...]:
     """What a plan of several models holds for: OpenVINO, devices with drivers, processors and their quota.
+
+    What somebody sets on a Core is another question, and a device that this one lacks is no error.
 
     Args:
         core: Knows the devices.
@@ -54,8 +56,24 @@ def machine_lines(core: ov.Core, devices: Sequence[str], cores: Cores | None = N
         cores: Those that all models share; ``None`` = this process's.
     """
     cores = cores or Cores.of_this_process()
-    _, *conditions = measuring_conditions(core, devices, {}, cores)
-    return (*conditions, "no quota" if cores.quota is None else cores.quota.label)
+    here = [device for device in devices if _is_here(core, device)]
+    return (
+        *fingerprint(core, here).split("; "),
+        *(f"no {device}" for device in devices if device not in here),
+        _processors(cores),
+        "no quota" if cores.quota is None else cores.quota.label,
+    )
+
+
+def _is_here(core: ov.Core, device: str) -> bool:
+    try:
+        return bool(core.get_versions(device.split(".")[0]))
+    except RuntimeError:
+        return False
+
+
+def _processors(cores: Cores) -> str:
+    return f"{processor_name()}, {len(cores.processors)} of {os.cpu_count()} processors"
 
 
 def processor_name() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -128,7 +129,7 @@ def _compile_part(machine: Machine, model: ov.Model, compile_native: Native, nam
     from ov_autoplace.devices.conditions import machine_lines
     from ov_autoplace.graph.model_hash import model_hash
 
-    path, _, name = named.partition("#")
+    path, _, name = (named, "", "") if os.path.exists(named) else named.partition("#")
     plan = read_joint_plan(path)
     with naming(path, PlacementError):
         shared = Cores(plan.shared(Cores.of_this_process().processors))

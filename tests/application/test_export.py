@@ -344,6 +344,7 @@ def playing(name: str, *plans: WholePlan | PoolPlan) -> Any:
         settings=settings,
         alone=settings[0],
         callers=1,
+        begun=1,
         digest="",
         source="",
         member=SimpleNamespace(properties={}),

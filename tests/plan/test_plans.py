@@ -36,7 +36,7 @@ LANES = LanePlan(
     {"left": Form(bf16=True)},
 )
 PARTS = (Part("det", CALLER, 2, "00ff", "det.xml", {"PERF_COUNT": "YES"}, (0,)), Part("cls", SPLIT))
-JOINT = JointPlan("det: 1 thread, cls: split", PARTS, machine=("OpenVINO 2026", "2 processors"))
+JOINT = JointPlan("det: 1 thread, cls: split", PARTS, machine=("OpenVINO 2026", "2 CPUs"), processors=(0, 1))
 PLANS: dict[str, Plan] = {
     "device": WholePlan("GPU"),
     "width": CALLER,

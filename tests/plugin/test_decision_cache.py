@@ -27,6 +27,7 @@ from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.model_hash import model_hash, weights_hash
+from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
@@ -303,6 +304,7 @@ OTHER_VALUES = {
     "arrivals": "STEADY",
     "output_tolerance": 1e-3,
     "application": "cameras.plan.json",
+    "calls": (Call({"x": [1, 64]}, 2.0),),
     "properties": {"PERFORMANCE_HINT": "LATENCY"},
 }
 """Of every option, one that is not its default."""

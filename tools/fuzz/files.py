@@ -28,7 +28,16 @@ from ov_autoplace.plan.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.plan.decision import Candidate, Decision
 from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.plan.placement import Placement
-from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_joint_plan, read_plan
+from ov_autoplace.plan.plan import (
+    JointPlan,
+    LanePlan,
+    Part,
+    PoolPlan,
+    SplitPlan,
+    WholePlan,
+    read_joint_plan,
+    read_plan,
+)
 from ov_autoplace.plan.scheduled import plan_of, scheduled_model
 from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -90,35 +99,13 @@ APPLICATION = {
     ],
     "chains": [{"from": "det", "to": "cls", "times": 2.5}],
 }
-POOL = PoolPlan("mixture", HINTED, (WHOLE, SplitPlan.of(AFFINITY, {"A": "b"})), 3, (0, 1, 1)).to_json()
-JOINT = {
-    "schema": "ov_autoplace.plan",
-    "version": 1,
-    "kind": "joint",
-    "name": "det: 1 thread, cls: default",
-    "in_turn": False,
-    "machine": ["OpenVINO 2026", "2 of 2 processors"],
-    "parts": [
-        {
-            "name": "det",
-            "plan": WHOLE.to_json(),
-            "callers": 2,
-            "digest": "00ff",
-            "source": "det.xml",
-            "properties": {"PERF_COUNT": "YES"},
-            "cores": [0, 1],
-        },
-        {
-            "name": "cls",
-            "plan": POOL,
-            "callers": 1,
-            "digest": "11ff",
-            "source": "",
-            "properties": {},
-            "cores": [],
-        },
-    ],
-}
+MIXTURE = PoolPlan("mixture", HINTED, (WHOLE, SplitPlan.of(AFFINITY, {"A": "b"})), 3, (0, 1, 1))
+POOL = MIXTURE.to_json()
+PARTS = (
+    Part("det", WHOLE, 2, "00ff", "det.xml", {"PERF_COUNT": "YES"}, (0, 1)),
+    Part("cls", MIXTURE),
+)
+JOINT = JointPlan("det: 1 thread, cls: mixture", PARTS, False, ("OpenVINO 2026",), (0, 1)).to_json()
 
 
 def stored(data: bytes, folder: Path, name: str) -> Path:

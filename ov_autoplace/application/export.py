@@ -98,7 +98,7 @@ def genai_code(plan: ApplicationPlan, pipeline: str, names: Mapping[str, str] | 
 
     Args:
         plan: Names its models as the pipeline's roles, ``language_model`` for example.
-        pipeline: One of :data:`GENAI`.
+        pipeline: ``llm``, ``vlm``, ``whisper`` or ``image``.
         names: What a role is called in the plan where it has another name.
 
     Raises:

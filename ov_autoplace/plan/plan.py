@@ -527,7 +527,7 @@ class Part:
         name: What the application calls the model.
         plan: How it runs.
         callers: How many threads begin requests at it, where requests begin.
-        digest: Of the model: :func:`~ov_autoplace.graph.model_hash.model_hash`.
+        digest: Of the model's content.
         source: Where the model's file is; empty where it came from none.
         properties: OpenVINO properties that the application asks for, as text.
         cores: Numbers of the logical processors that are its own where it runs in a process of its own;

@@ -16,7 +16,7 @@ from ov_autoplace.plan.findings import Finding, Kind, sentence
 
 NUMBERS = (
     *("gain", "ratio", "low", "high", "least", "behind", "rate", "tail", "before", "waiting", "queued"),
-    *("pause", "budget", "rounds", "needed", "difference"),
+    *("pause", "budget", "rounds", "needed", "difference", "headroom"),
 )
 
 

@@ -6,15 +6,17 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
 from ov_autoplace._base.json_fields import parse_json, shown
 from ov_autoplace._base.text import nearest
 from ov_autoplace.errors import OptionError
-from ov_autoplace.graph.shapes import Call
 from ov_autoplace.policy.card import NO_POLICY
+
+if TYPE_CHECKING:
+    from ov_autoplace.graph.shapes import Call
 
 __all__ = ["ARRIVALS", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
 
@@ -150,6 +152,9 @@ def _shapes(value: Any) -> Mapping[str, Sequence[int]] | tuple[Call, ...]:
 
 def _calls(values: Sequence[Any]) -> tuple[Call, ...]:
     """Several sets of shapes, each with how often it comes."""
+    # Imported here, because options are read where the package is imported, and graphs need the core.
+    from ov_autoplace.graph.shapes import Call
+
     found = []
     for value in values:
         if isinstance(value, Call):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import openvino as ov
 
 from ov_autoplace._base.progress import Progress
 from ov_autoplace.decide.option_values import ARRIVALS, EXECUTORS, MODES, PARSERS, PREFIX, nearest_of
 from ov_autoplace.errors import OptionError
-from ov_autoplace.graph.shapes import Call
 from ov_autoplace.policy.card import NO_POLICY
+
+if TYPE_CHECKING:
+    from ov_autoplace.graph.shapes import Call
 
 __all__ = [
     "ARRIVALS",

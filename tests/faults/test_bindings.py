@@ -35,7 +35,7 @@ def test_every_binding_is_called() -> None:
     calls = CALLS.read_text(encoding="utf-8")
     called = set(re.findall(r"\.(\w+)", calls))
     functions = {name for name in dir(_core) if not name.startswith("_") and callable(getattr(_core, name))}
-    made_by_others = {"Breakdown", "Executable", "NodeTime", "ProfilerError", "RaceEntry"}
+    made_by_others = {"Breakdown", "Executable", "NodeTime", "ProfilerError", "RaceEntry", "WorkloadOutcome"}
     # What ends a measuring process with its parent is tried in test_isolation.py.
     assert functions - made_by_others - {"die_with_parent"} <= called
     for kind in (

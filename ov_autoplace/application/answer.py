@@ -17,7 +17,7 @@ from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.models import read_model
-from ov_autoplace.devices.widths import Cores
+from ov_autoplace.devices.widths import Cores, confining_width
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Decision
 from ov_autoplace.plan.plan import JointPlan, WholePlan, read_joint_plan
@@ -102,11 +102,11 @@ class ApplicationPlan:
         """Keep this process, and the programs that it starts, on the processors of one model.
 
         Several processes that load the same plan so leave each other alone. Call it in the main thread before
-        a model is compiled: OpenVINO looks once at the processors that it may use.
+        anything asks OpenVINO for a device, which is when it looks, once, at the processors that it may use.
 
         Raises:
             PlacementError: There is no such model, it has no processors of its own, these are not this
-                process's, or the plan is for another machine.
+                process's, OpenVINO already uses others, or the plan is for another machine.
         """
         part = self.plan.part(name)
         if not part.cores:
@@ -120,8 +120,17 @@ class ApplicationPlan:
                 f"it has {', '.join(map(str, sorted(here)))}"
             )
         shared = Cores(self.plan.shared(here))
-        self.plan.check_machine(machine_lines(own_core(), self.plan.devices, shared))
-        os.sched_setaffinity(0, part.cores)
+        os.sched_setaffinity(0, part.cores)  # before OpenVINO is asked what it is
+        try:
+            self.plan.check_machine(machine_lines(own_core(), self.plan.devices, shared))
+            if confining_width() is not None:
+                raise PlacementError(
+                    f"OpenVINO already uses other processors than those of {name!r}; "
+                    "keep the process on them before it is asked for a device"
+                )
+        except BaseException:
+            os.sched_setaffinity(0, here)
+            raise
 
     def compile(self, core: ov.Core | None = None) -> dict[str, ov.CompiledModel]:
         """All models, compiled once each in the plan's order.

@@ -297,17 +297,51 @@ def test_what_a_plan_does_not_say_is_refused_before_anything_is_started(
     assert sorted(os.sched_getaffinity(0)) == HERE
 
 
-@needs_two
-def test_processors_that_are_not_this_process_s_are_refused(divided: Callable[..., Path]) -> None:
-    plan = ApplicationPlan.load(divided())
-    os.sched_setaffinity(0, {HERE[1]})
+CONFINED = """
+import os, sys
+import openvino as ov
+import ov_autoplace
+plan = ov_autoplace.ApplicationPlan.load(sys.argv[1])
+compiled = []
+for step in sys.argv[3:]:
     try:
-        with pytest.raises(PlacementError, match=f"processor {HERE[0]}"):
-            plan.confine("a")
-        plan.confine("b")  # who is there already stays
-        assert os.sched_getaffinity(0) == {HERE[1]}
-    finally:
-        os.sched_setaffinity(0, HERE)
+        if step == "compile":
+            compiled.append(ov.Core().compile_model(sys.argv[2], "CPU"))
+        else:
+            plan.confine(step)
+    except ov_autoplace.errors.PlacementError as refused:
+        print("refused", refused)
+print(compiled[0].get_property("INFERENCE_NUM_THREADS"), *sorted(os.sched_getaffinity(0)))
+"""
+
+
+@needs_two
+@pytest.mark.parametrize(
+    ("steps", "refused", "processors"),
+    [
+        (("a", "a", "compile", "b"), f"refused 'b' runs on processor {HERE[1 % len(HERE)]},", HERE[:1]),
+        # OpenVINO looks once at the processors that it may use.
+        (("compile", "a"), "refused OpenVINO", HERE),
+    ],
+    ids=["in time", "too late"],
+)
+def test_a_process_keeps_itself_on_the_processors_of_a_model(
+    steps: tuple[str, ...],
+    refused: str,
+    processors: list[int],
+    tmp_path: Path,
+    divided: Callable[..., Path],
+) -> None:
+    ov.save_model(two_layers([1, 3, 8, 8]), tmp_path / "m.xml")
+    given = [sys.executable, "-c", CONFINED, divided(), tmp_path / "m.xml", *steps]
+
+    done = subprocess.run(given, capture_output=True, text=True, timeout=120, check=True)
+
+    sentence, last = done.stdout.splitlines()
+    assert sentence.startswith(refused)
+    threads, *found = map(int, last.split())
+    assert found == processors
+    assert (threads == 1) == (len(processors) == 1)
 
 
 PROGRAM = """

@@ -1,5 +1,7 @@
 """Builds a sample network, places it on two devices with the command line, and runs what came out.
 
+Then two small networks are to run at once, and a plan for both is decided.
+
 The second device is made from the first: XCPU is OpenVINO's CPU plugin once more, held to one thread.
 """
 
@@ -75,6 +77,14 @@ def main() -> None:
     pin = f"{first_convolution(path)}=XCPU"
     command("annotate", str(path), "-d", DEVICES, "--pin", pin, "--mode", "zero-shot", "-o", str(pinned))
     run(pinned / f"{path.stem}.autoplace.xml", path)
+
+    print("\nTwo small models at once, each called by a thread, get in each other's way on all cores:")
+    small = [arguments.folder / f"{name}.xml" for name in ("classifier", "tagger")]
+    for file, network in zip(small, ("mobilenet_v2", "lstm_lm"), strict=True):
+        ov.save_model(zoo.build(network), file, compress_to_fp16=False)
+    command("application", *map(str, small), "-d", "CPU")
+    print("\nEach of them takes its part of the plan where a program compiles it:")
+    print('core.compile_model(model, "AUTOPLACE", {"AUTOPLACE_APPLICATION": "application.plan.json"})')
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from played import Alone, application, played, setting
 
+from ov_autoplace.application.bounds import capacity_bound
 from ov_autoplace.application.candidates import Joint, fairness, label_of, predict, proposals, rivals
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores, Width
@@ -274,3 +275,49 @@ def test_a_load_that_finishes_nothing_is_as_bad_as_can_be_and_no_error() -> None
     nothing = fairness(given, {"a": 0.0, "b": 100.0})
     assert math.isfinite(nothing)
     assert nothing > 1e3 * fairness(given, {"a": 1.0, "b": 100.0})
+
+
+@pytest.mark.parametrize(
+    ("cores", "priorities", "expected"),
+    [
+        (1, (1, 1), 50.0),  # half a core each
+        (2, (1, 1), 100.0),  # as fast as alone
+        (8, (1, 1), 100.0),
+        (1, (3, 1), (75**3 * 25) ** 0.25),
+    ],
+)
+def test_no_plan_can_do_more_than_the_cores_allow(
+    cores: int, priorities: tuple[int, int], expected: float
+) -> None:
+    first, second = priorities
+    given = application(load=[{"start": "a", "priority": first}, {"start": "b", "priority": second}])
+    models = played(given, {})
+    for model in models:
+        model.settings = [setting(ONE, 10e-3, 1.0), setting(TWO, 20e-3, 2.0)]
+    assert capacity_bound(models, given, cores) == pytest.approx(expected, rel=1e-6)
+
+
+def test_nobody_is_predicted_to_do_more_than_that(cores: int) -> None:
+    random = np.random.default_rng(5)
+    given = application(("a", "b", "c"), chains=[{"from": "a", "to": "c", "times": 1.5}])
+    models = played(given, {})
+    for model in models:
+        model.settings = [
+            setting(own.plan, float(random.uniform(1e-3, 1e-2)), float(random.uniform(0.5, cores)))
+            for own in model.settings
+        ]
+    bound = capacity_bound(models, given, cores)
+    predicted = []
+    for joint in proposals(models, cores):
+        predict(joint, models, given, cores)
+        predicted.append(1 / joint.expected_seconds)
+    assert max(predicted) <= bound * (1 + 1e-6)
+
+
+def test_rates_have_no_headroom_beyond_the_cores() -> None:
+    given = application(load=[{"start": "a", "rate": 20}], chains=[{"from": "a", "to": "b", "times": 2}])
+    models = played(given, {})
+    for model in models:
+        model.settings = [setting(ONE, 10e-3, 1.0), setting(TWO, 8e-3, 2.0)]
+    # 20/s of three inferences of 10 ms on one core.
+    assert capacity_bound(models, given, 3) == pytest.approx(3 / 0.6)

@@ -8,6 +8,7 @@ their rates; then the 99th percentile of the latencies; then how few cores are b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -122,11 +123,15 @@ class JointRace:
                 self.results[joint].outcomes.append(self.run(joint, seconds))
 
     def watch(self, joints: Sequence[Joint]) -> None:
-        """Run plans once more for a short time, and keep every inference, to look at."""
+        """Run plans once more for a short time, and keep every inference, to look at.
+
+        There are none where a model fails: everything is decided by then.
+        """
         for joint in joints:
             if joint in self._workloads and joint not in self._failures:
                 seconds = min(max(_WATCHED * max(joint.expected), _SHORTEST_WATCHED), _LONGEST_WATCHED)
-                self.results[joint].spans = self.run(joint, seconds, spans=True).spans
+                with suppress(ProfilingError):
+                    self.results[joint].spans = self.run(joint, seconds, spans=True).spans
 
     def decide(self, field: Sequence[Joint]) -> Verdict:
         """Race plans, the best of OpenVINO's own settings among them.

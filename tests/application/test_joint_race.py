@@ -17,12 +17,13 @@ from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.workload import Outcome
+from ov_autoplace.measure.workload import Outcome, Span
 from ov_autoplace.plan.decision import Load
 from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.plan.plan import JointPlan, Part, WholePlan
 from scripted_session import NOISE
 
+SPANS = (Span(0, 0, 0.0, 1e-3, 0),)
 SHAKEN = np.tile([0.6, 1.5], 30)
 """Factors of somebody who is faster in one round and slower in the next."""
 
@@ -78,7 +79,8 @@ class ScriptedWorkload:
         rates = np.broadcast_to(np.asarray(script.rate, dtype=np.float64), loads)
         latencies = np.array([script.tail] + [1e-3] * 49)
         noise = script.noise[number % len(script.noise)]
-        return Outcome(rates / noise, (latencies,) * loads, np.ones(loads), np.ones(loads), 1.0)
+        ones, shown = np.ones(loads), SPANS if spans else ()
+        return Outcome(rates / noise, (latencies,) * loads, ones, ones, 1.0, shown)
 
 
 def raced(given: Application | None = None, **scripts: Script) -> tuple[Verdict, JointRace]:
@@ -90,6 +92,7 @@ def raced(given: Application | None = None, **scripts: Script) -> tuple[Verdict,
             name,
             JointPlan(name, (Part("a", WholePlan("CPU"), callers=i + 1),)),
             settings=(),
+            expected=(1e-3,),
             is_reserved=script.is_reserved,
             is_rival=script.is_rival,
         )
@@ -201,6 +204,17 @@ def test_where_all_fail_there_is_one_error(fails: int) -> None:
     with pytest.raises(ProfilingError) as failure:
         raced(default=default(fails=fails), ours=Script(120, fails=fails))
     assert "\n" not in str(failure.value)
+
+
+def test_inferences_are_kept_to_look_at_and_a_failure_there_spoils_nothing() -> None:
+    verdict, race = raced(default=default(), ours=Script(120))
+    own = cast("Joint", verdict.winner)
+    race.watch([own])
+    assert race.results[own].spans == SPANS
+    cast("ScriptedBench", race.bench).scripts["ours"].fails = 1
+    race.results[own].spans = ()
+    race.watch([own])
+    assert race.results[own].spans == ()
 
 
 def test_who_reserves_cores_is_compiled_by_itself() -> None:

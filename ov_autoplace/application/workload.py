@@ -127,9 +127,9 @@ class Application:
     Args:
         models: Each model by its name: a path, a model, or an object as in the file, whose ``path`` may be a
             model too.
-        load: How requests come, as in the file; where there is none, one request in flight for each model
-            that no chain leads to.
-        chains: Which model follows which, as in the file.
+        load: How requests come, as in the file, at most one load for each model; where there is none, one
+            request in flight for each model that no chain leads to.
+        chains: Which model follows which, as in the file, at most one chain from one model to another.
 
     Raises:
         OptionError: Something does not fit; the sentence names the key.

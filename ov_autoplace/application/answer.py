@@ -81,6 +81,8 @@ class ApplicationPlan:
     def properties(self, name: str) -> tuple[str, dict[str, str]]:
         """The device of a model and the OpenVINO properties that make any program run it so.
 
+        Copies of a model are streams of the one that a program compiles.
+
         Raises:
             PlacementError: There is no such model, or it runs in a way that properties cannot say.
         """
@@ -92,7 +94,6 @@ class ApplicationPlan:
             )
         own = one.all_properties
         if one.width is not None and others:
-            # What one compiled model has for copies of itself is streams.
             count = len(part.plan.models)
             threads = {"INFERENCE_NUM_THREADS": str(count * one.width.threads), "NUM_STREAMS": str(count)}
             own |= {**threads, "ENABLE_CPU_PINNING": "NO"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ov_autoplace._base.json_fields import Record, read_json
-from ov_autoplace._base.text import unknown_name
+from ov_autoplace._base.text import printable, unknown_name
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.errors import ModelError, OptionError, PlacementError
 
@@ -85,7 +85,10 @@ class _Models:
                 f"no model of the plan is called {role!r}; there are {', '.join(parts)}: say which with "
                 f"--role {role}=NAME"
             )
-        return _Model(name, role, *_settings(self._plan, name), _path(self._plan, name))
+        device, properties = _settings(self._plan, name)
+        if ":" in device:
+            raise PlacementError(f"{name!r} runs on {device}; a pipeline needs it on one device")
+        return _Model(name, role, device, properties, _path(self._plan, name))
 
     def given(self, roles: Sequence[str]) -> list[_Model]:
         """The models of those roles that the plan has."""
@@ -283,4 +286,4 @@ def _literal(value: Mapping[str, Any] | _Value) -> str:
             return line
         indented = "".join(f"    {line}\n" for text in entries for line in f"{text},".split("\n"))
         return "{\n" + indented + "}"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    return printable(json.dumps(value, ensure_ascii=False)) if isinstance(value, str) else repr(value)

@@ -33,6 +33,7 @@ from ov_autoplace.plan.plan import JointPlan, LanePlan, Part, PoolPlan, WholePla
 
 DEFAULT = WholePlan("CPU")
 ON_GPU = WholePlan("GPU")
+BOTH = WholePlan("AUTO:GPU,CPU")
 RESERVED = WholePlan("CPU", properties={"INFERENCE_NUM_THREADS": "2", "ENABLE_CPU_RESERVATION": "YES"})
 
 # Model Server's schema, in its src/schema.cpp: what an entry of model_config_list may have.
@@ -118,6 +119,7 @@ def at(folder: str, **plans: WholePlan) -> ApplicationPlan:
         (at("m", encoder=DEFAULT, decoder=ONE_THREAD), "whisper", {}, ["encoder", "decoder"]),
         (at("m", encoder=DEFAULT, decoder=ON_GPU), "whisper", {}, ["encoder", "decoder"]),
         (at("m/unet", unet=DEFAULT), "image", {}, ["/m/model_index.json"]),
+        (at("m", encoder=BOTH, decoder=BOTH), "whisper", {}, ["encoder", "AUTO:GPU,CPU"]),
         (plan_of(part("language_model", DEFAULT)), "llm", {}, ["language_model"]),
         (
             plan_of(

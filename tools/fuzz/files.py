@@ -13,6 +13,8 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
+from ov_autoplace.application.answer import ApplicationPlan
+from ov_autoplace.application.export import genai_code, model_server_config
 from ov_autoplace.application.workload import Application
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.table import CostTable
@@ -305,7 +307,7 @@ def application(path: Path) -> None:
 
 
 def joint_plan(path: Path) -> None:
-    """The plan of several models, whose parts are found and which is written and read again."""
+    """The plan of several models, whose parts are found, which is written and read again, and exported."""
     found = read_joint_plan(path)
     assert read_plan(json.loads(json.dumps(found.to_json()))) == found
     found.check_machine(found.machine)
@@ -313,6 +315,11 @@ def joint_plan(path: Path) -> None:
         assert found.part(part.name) is part
         with suppress(PlacementError):  # the same model twice
             assert found.part_of(part.digest).digest == part.digest
+        with suppress(PlacementError):  # lanes, or no file
+            names = dict.fromkeys(("language_model", "draft_model"), part.name)
+            compile(genai_code(ApplicationPlan(found), "llm", names), path, "exec")
+    with suppress(PlacementError):
+        json.dumps(model_server_config(ApplicationPlan(found)))
 
 
 def plan(value: Any, folder: Path) -> None:

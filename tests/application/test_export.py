@@ -44,6 +44,10 @@ def plan_of(*parts: Part, **others: Any) -> ApplicationPlan:
     return ApplicationPlan(JointPlan("by hand", parts, **others))
 
 
+def at(folder: str, **plans: WholePlan) -> ApplicationPlan:
+    return plan_of(*(part(name, plan, f"/{folder}/{name}.xml") for name, plan in plans.items()))
+
+
 class Called:
     """A module ``openvino_genai`` that notes how everything in it is called."""
 
@@ -94,6 +98,17 @@ def test_models_of_a_pipeline_on_one_device_need_no_auto() -> None:
     assert constructed(plan, "vlm") == ("VLMPipeline", "/vlm", "CPU", {"MODEL_PROPERTIES": own})
 
 
+def test_models_of_a_pipeline_on_two_devices_have_a_list_of_one_device_each() -> None:
+    plan = at("vlm", language_model=ONE_THREAD, vision_embeddings=ON_GPU)
+
+    name, folder, device, named = constructed(plan, "vlm")
+
+    assert (name, folder, device) == ("VLMPipeline", "/vlm", "AUTO")
+    lists = {role: own["MULTI_DEVICE_PRIORITIES"] for role, own in named["MODEL_PROPERTIES"].items()}
+    assert lists == {"language_model": "CPU", "vision_embeddings": "GPU"}
+    assert named["MODEL_PROPERTIES"]["language_model"]["INFERENCE_NUM_THREADS"] == 1
+
+
 def test_a_path_of_any_characters_is_printed_as_python(tmp_path: Path, cli: Command) -> None:
     folder = 'a "b"\\n\u202ec\u00e4'
     path = saved(tmp_path / "a.plan.json", {"language_model": (DEFAULT, f"/{folder}/openvino_model.xml")})
@@ -103,10 +118,6 @@ def test_a_path_of_any_characters_is_printed_as_python(tmp_path: Path, cli: Comm
     exec(printed.replace("import openvino_genai\n", ""), scope)
 
     assert scope["pipeline"][1] == f"/{folder}"
-
-
-def at(folder: str, **plans: WholePlan) -> ApplicationPlan:
-    return plan_of(*(part(name, plan, f"/{folder}/{name}.xml") for name, plan in plans.items()))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ov_autoplace._base.json_fields import Record, read_json
+from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.text import printable, unknown_name
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.errors import ModelError, OptionError, PlacementError
@@ -35,8 +35,11 @@ _VLM_ROLES = (
 )
 """What GenAI takes in ``MODEL_PROPERTIES``."""
 
-_DENOISERS = {"unet": "UNet2DConditionModel"}
-_TEXT_ENCODERS = {"text_encoder": "CLIPTextModel", "text_encoder_2": "CLIPTextModelWithProjection"}
+_IMAGE_MODELS = {
+    "text_encoder": "CLIPTextModel",
+    "text_encoder_2": "CLIPTextModelWithProjection",
+    "unet": "UNet2DConditionModel",
+}
 _IMAGE_PIPELINES = {
     "StableDiffusionPipeline": ("stable_diffusion", ("text_encoder", "unet")),
     "LatentConsistencyModelPipeline": ("latent_consistency_model", ("text_encoder", "unet")),
@@ -53,11 +56,7 @@ class _Model:
     role: str
     device: str
     properties: Mapping[str, _Value]
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
+    folder: Path
 
 
 class _Models:
@@ -88,7 +87,12 @@ class _Models:
         device, properties = _settings(self._plan, name)
         if ":" in device:
             raise PlacementError(f"{name!r} runs on {device}; a pipeline needs it on one device")
-        return _Model(name, role, device, properties, _path(self._plan, name))
+        path = _path(self._plan, name)
+        if path.name not in _files_of(role):
+            raise PlacementError(
+                f"{name!r} is {path}; for {role!r} GenAI reads {' or '.join(_files_of(role))} of a folder"
+            )
+        return _Model(name, role, device, properties, path.parent)
 
     def given(self, roles: Sequence[str]) -> list[_Model]:
         """The models of those roles that the plan has."""
@@ -150,26 +154,25 @@ def _whisper(models: _Models) -> str:
 
 
 def _image(models: _Models) -> str:
-    denoiser = models.of("unet")
-    folder = denoiser.folder.parent
+    folder = models.of("unet").folder.parent
     index = folder / "model_index.json"
-    kind = Record.of(read_json(index, ModelError, "an image pipeline"), str(index), ModelError).text(
-        "_class_name"
-    )
+    kind = Record.load(index, ModelError, "an image pipeline").text("_class_name")
     if kind not in _IMAGE_PIPELINES:
         raise ModelError(f"{index}: {unknown_name('pipeline', kind, _IMAGE_PIPELINES)}")
     function, roles = _IMAGE_PIPELINES[kind]
-    classes = {**_TEXT_ENCODERS, **_DENOISERS}
+    scheduler = _literal(str(folder / "scheduler" / "scheduler_config.json"))
     parts = [
-        _call(f"openvino_genai.{classes[role]}", *_placed(models.of(role), is_apart=True)) for role in roles
+        _call("openvino_genai.Scheduler.from_config", scheduler),
+        *(
+            _call(f"openvino_genai.{_IMAGE_MODELS[role]}", *_placed(models.of(role), is_apart=True))
+            for role in roles
+        ),
     ]
     decoder = models.of("vae_decoder")
     encoders = models.given(["vae_encoder"])
     _alike("AutoencoderKL", [decoder, *encoders])
     coders = [_literal(str(encoder.folder)) for encoder in encoders]
     parts.append(_call("openvino_genai.AutoencoderKL", *coders, *_placed(decoder, is_apart=True)))
-    scheduler = _literal(str(folder / "scheduler" / "scheduler_config.json"))
-    parts.insert(0, _call("openvino_genai.Scheduler.from_config", scheduler))
     return f"pipeline = {_call(f'openvino_genai.Text2ImagePipeline.{function}', *parts)}"
 
 
@@ -177,7 +180,7 @@ GENAI: dict[str, tuple[tuple[str, ...], Callable[[_Models], str]]] = {
     "llm": (("language_model", "draft_model"), _language),
     "vlm": (_VLM_ROLES, _vision_language),
     "whisper": (("encoder", "decoder"), _whisper),
-    "image": ((*_TEXT_ENCODERS, *_DENOISERS, "vae_decoder", "vae_encoder"), _image),
+    "image": ((*_IMAGE_MODELS, "vae_decoder", "vae_encoder"), _image),
 }
 """The pipelines: the roles of their models, and what writes the program."""
 
@@ -223,6 +226,12 @@ def _path(plan: ApplicationPlan, name: str) -> Path:
     if not source:
         raise PlacementError(f"the plan does not say where {name!r} is; decide on files")
     return Path(source)
+
+
+def _files_of(role: str) -> tuple[str, ...]:
+    """What a model is called in the folder of a pipeline, or in its own."""
+    stem = f"openvino_{role}"
+    return "openvino_model.xml", f"{stem}.xml" if role == "language_model" else f"{stem}_model.xml"
 
 
 def _typed(text: str) -> _Value:

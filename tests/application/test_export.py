@@ -45,7 +45,7 @@ def plan_of(*parts: Part, **others: Any) -> ApplicationPlan:
 
 
 def at(folder: str, **plans: WholePlan) -> ApplicationPlan:
-    return plan_of(*(part(name, plan, f"/{folder}/{name}.xml") for name, plan in plans.items()))
+    return plan_of(*(part(name, plan, f"/{folder}/openvino_model.xml") for name, plan in plans.items()))
 
 
 class Called:
@@ -133,8 +133,15 @@ def test_a_path_of_any_characters_is_printed_as_python(tmp_path: Path, cli: Comm
         (at("m", encoder=BOTH, decoder=BOTH), "whisper", {}, ["encoder", "AUTO:GPU,CPU"]),
         (plan_of(part("language_model", DEFAULT)), "llm", {}, ["language_model"]),
         (
+            plan_of(part("language_model", DEFAULT, "/a/small.xml")),
+            "llm",
+            {},
+            ["/a/small.xml", "openvino_model.xml"],
+        ),
+        (
             plan_of(
-                part("language_model", DEFAULT, "/a/m.xml"), part("text_embeddings", DEFAULT, "/b/m.xml")
+                part("language_model", DEFAULT, "/a/openvino_model.xml"),
+                part("text_embeddings", DEFAULT, "/b/openvino_model.xml"),
             ),
             "vlm",
             {},

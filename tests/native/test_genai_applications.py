@@ -120,12 +120,18 @@ def test_encoder_and_decoder_of_a_whisper_run_as_the_plan_says(pipelines: Path) 
 @pytest.mark.smoke
 def test_each_model_of_an_image_pipeline_runs_as_the_plan_says(tmp_path: Path) -> None:
     run_python("make_pipelines.py", tmp_path, "image")
-    plans = {"text_encoder": DEFAULT, "unet": IN_CALLER, "vae_decoder": ONE_ON_XCPU}
+    plans = {
+        "text_encoder": DEFAULT,
+        "unet": IN_CALLER,
+        "vae_decoder": ONE_ON_XCPU,
+        "vae_encoder": ONE_ON_XCPU,
+    }
     sources = {name: tmp_path / "image" / name / "openvino_model.xml" for name in plans}
 
     found = models_of("image", {name: (plan, sources[name]) for name, plan in plans.items()}, PAINT)
 
-    titles = {"Clip Text": DEFAULT, "UNet": IN_CALLER, "Auto encoder": ONE_ON_XCPU}
+    coders = {f"Auto encoder KL {name}": ONE_ON_XCPU for name in ("decoder", "encoder")}
+    titles = {"Clip Text": DEFAULT, "UNet": IN_CALLER, **coders}
     for begin, plan in titles.items():
         (seen,) = (seen for title, models in found.items() if title.startswith(begin) for seen in models)
         assert SEEN[plan] <= seen

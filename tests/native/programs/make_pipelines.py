@@ -185,6 +185,11 @@ def image(folder):
     sizes = {"in_channels": 3, "out_channels": 3, "latent_channels": 4, "block_out_channels": [8, 8, 8, 8]}
     part("vae_decoder", "image", pixels, latent, scaling_factor=0.18215, **sizes)
 
+    pixels = parameter("sample", np.float32, -1, 3, -1, -1)
+    weights = ops.constant(np.full((8, 3, 8, 8), 0.01, np.float32))
+    moments = ops.convolution(pixels, weights, [8, 8], [0, 0], [0, 0], [1, 1])
+    part("vae_encoder", "latent_parameters", moments, pixels, scaling_factor=0.18215, **sizes)
+
     (folder / "scheduler").mkdir()
     steps = {"num_train_timesteps": 1000, "beta_start": 0.00085, "beta_end": 0.012}
     kinds = {"_class_name": "DDIMScheduler", "beta_schedule": "scaled_linear", "clip_sample": False}

@@ -133,6 +133,19 @@ class JointRace:
                 with suppress(ProfilingError):
                     self.results[joint].spans = self.run(joint, seconds, spans=True).spans
 
+    def headrooms(self, joints: Sequence[Joint]) -> dict[Joint, float]:
+        """The largest factor on all rates that each of some plans keeps, each for itself.
+
+        Raises:
+            ProfilingError: One of them cannot be run.
+        """
+        found = {}
+        for joint in joints:
+            if joint not in self._workloads and not self._compiled(joint):
+                raise ProfilingError(f"{joint.name}: {joint.dropped}")
+            found |= self._levels([joint], _LOWEST * joint.likely_headroom)
+        return found
+
     def decide(self, field: Sequence[Joint]) -> Verdict:
         """Race plans, the best of OpenVINO's own settings among them.
 

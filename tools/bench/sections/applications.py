@@ -21,7 +21,7 @@ from harness.result import Case, Result, Table, bar, measured_ratio
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import Interval, median_interval
 from ov_autoplace.application.bench import Bench
-from ov_autoplace.application.candidates import proposals, rivals
+from ov_autoplace.application.candidates import predict, proposals, rivals
 from ov_autoplace.application.place import place_application
 from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
@@ -67,15 +67,129 @@ HELD_OUT: Mapping[str, tuple[str, ...]] = {
 _QUICK = ("two of 0.1 ms", "two classifiers")
 
 
-def run(quick: bool, seed: int, applications: tuple[str, ...] = (), held_out: bool = False) -> Result:
+OPEN: Mapping[str, tuple[tuple[str, ...], list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "camera": (
+        ("light/squeezenet", "zoo/mobilenet_v2"),
+        [{"start": "a", "rate": 20, "deadline_ms": 50}],
+        [{"from": "a", "to": "b", "times": 2.5}],
+    ),
+    "two cameras": (
+        ("zoo/ssdlite", "zoo/mobilenet_v2", "zoo/ssdlite"),
+        [{"start": "a", "rate": 30, "deadline_ms": 33}, {"start": "c", "rate": 15, "deadline_ms": 66}],
+        [{"from": "a", "to": "b", "times": 3}],
+    ),
+    "camera and background": (
+        ("light/squeezenet", "zoo/bert_base"),
+        [{"start": "a", "rate": 20, "deadline_ms": 50}, {"start": "b", "in_flight": 1}],
+        [],
+    ),
+    "server of two": (
+        ("zoo/bert_base", "zoo/two_tower"),
+        [
+            {"start": "a", "rate": 200, "arrivals": "poisson", "deadline_ms": 10},
+            {"start": "b", "rate": 400, "arrivals": "poisson", "deadline_ms": 10},
+        ],
+        [],
+    ),
+    "speech": (
+        ("tiny/keyword_spotting", "zoo/gnmt"),
+        [{"start": "a", "rate": 50, "deadline_ms": 20}],
+        [{"from": "a", "to": "b", "times": 0.2}],
+    ),
+    "search": (
+        ("zoo/two_tower", "zoo/bert_base", "tiny/wide_and_deep"),
+        [{"start": "a", "rate": 100, "arrivals": "poisson", "deadline_ms": 20}],
+        [{"from": "a", "to": "b", "times": 1}, {"from": "b", "to": "c", "times": 10}],
+    ),
+    "inspection": (
+        ("zoo-full/resnet50", "zoo/unet"),
+        [{"start": "a", "rate": 10, "deadline_ms": 100}, {"start": "b", "rate": 50, "deadline_ms": 40}],
+        [],
+    ),
+    "four streams": (
+        ("zoo/mobilenet_v2", "zoo/inception_v3", "zoo/unet", "zoo/lstm_lm"),
+        [{"start": start, "rate": 100, "deadline_ms": 10} for start in "abcd"],
+        [],
+    ),
+}
+"""Networks, called a, b, c ..., with their load and chains."""
+
+_HEADROOM = 1.3
+
+
+def _run_open(quick: bool, seed: int, applications: tuple[str, ...] = ()) -> Result:
+    """A row for each application of given rates.
+
+    Args:
+        quick: One of them.
+        seed: Of deciding and of arrivals.
+        applications: Parts of their names; all when empty.
+    """
+    pieces = Pieces(timeout=_TIMEOUT)
+    known = ("camera",) if quick else tuple(OPEN)
+    found = {}
+    for name in known:
+        if not applications or any(part in name for part in applications):
+            outcome = pieces(name, decide_and_load, name=name, seed=seed)
+            if outcome is not None:
+                found[name] = outcome
+    rows, gains = [], []
+    for name, one in found.items():
+        ours = one["headrooms"][one["chosen"]]
+        rival = max((who for who in one["headrooms"] if who in _OWN), key=one["headrooms"].__getitem__)
+        gains.append(ours / max(one["headrooms"][rival], 1e-9))
+        every = ", ".join(f"{who} {value:.2f}" for who, value in one["headrooms"].items())
+        seconds = f"{one['decision_seconds']:.1f}"
+        rows.append((name, one["chosen"], f"{ours:.2f}", rival, f"{gains[-1]:.2f}", every, seconds))
+    remarks = list(pieces.remarks)
+    if gains:
+        mean = float(np.exp(np.mean(np.log(gains))))
+        remarks.append(bar("headroom of OpenVINO's own settings over ours", 1 / _HEADROOM, 1 / mean))
+    columns = ("application", "plan", "headroom", "best of OpenVINO's", "over it", "all", "decision s")
+    table = Table("The largest factor on all rates with which deadlines are kept", columns, rows)
+    return Result("Rates and deadlines of several models", (table,), (), (), tuple(remarks), {"found": found})
+
+
+def decide_and_load(name: str, seed: int) -> dict[str, Any]:
+    """Decide one application of given rates; the headroom of its plan and of every rival, measured anew."""
+    core, devices = core_of("cpu"), PAIRS["cpu"]
+    models, load, chains = OPEN[name]
+    built = {letter: MODELS[model]() for letter, model in zip("abcdefgh", models, strict=False)}
+    application = Application(built, load, chains)
+    start = time.perf_counter()
+    answer = place_application(application, devices, core, seed=seed)
+    seconds = time.perf_counter() - start
+    with Bench(application, core, devices, budget=Budget(90.0), seed=seed) as bench:
+        bench.measure_alone()
+        cores = Cores.of_this_process().usable
+        known = rivals(bench.models, cores)
+        plan = next(j for j in (*known, *proposals(bench.models, cores)) if j.plan.key == answer.plan.key)
+        raced = list(dict.fromkeys([*known, plan]))
+        for joint in raced:
+            predict(joint, bench.models, application, cores)
+        race = JointRace(bench, Budget(90.0), seed)
+        found = {joint.name: level for joint, level in race.headrooms(raced).items()}
+    return {"chosen": plan.name, "decision_seconds": seconds, "headrooms": found}
+
+
+def run(
+    quick: bool,
+    seed: int,
+    rates: bool = False,
+    applications: tuple[str, ...] = (),
+    held_out: bool = False,
+) -> Result:
     """A row for each application.
 
     Args:
         quick: Two of them.
         seed: Of deciding.
+        rates: Requests come at given rates, and headroom is compared.
         applications: Parts of their names; all when empty.
         held_out: Those that nothing was tuned to instead.
     """
+    if rates:
+        return _run_open(quick, seed, applications)
     pieces = Pieces(timeout=_TIMEOUT)
     known = HELD_OUT if held_out else CLOSED
     names = [n for n in (_QUICK if quick else known) if not applications or any(p in n for p in applications)]

@@ -23,7 +23,6 @@ print(json.dumps({name: [str(part.get_property(key)) for key in asked] for name,
 """
 
 
-@pytest.mark.smoke
 def test_parts_of_a_speech_model_run_as_the_plan_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,8 +75,13 @@ def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("main", [IN_CALLER, RESERVED], ids=["in the caller", "reserved"])
+@pytest.mark.parametrize(
+    "main",
+    [
+        pytest.param(IN_CALLER, id="in the caller", marks=pytest.mark.smoke),
+        pytest.param(RESERVED, id="reserved"),
+    ],
+)
 def test_a_language_model_and_its_draft_run_as_the_plan_says(
     main: Plan, language_model: LanguageModel
 ) -> None:

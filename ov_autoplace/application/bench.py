@@ -276,6 +276,10 @@ class Bench:
         }
         return Workload(other, tuple(compiled[model.name] for model in self.models), links, plan.in_turn)
 
+    def compile_seconds(self, settings: Sequence[Candidate]) -> float:
+        """What compiling all models takes, each as its setting says."""
+        return sum(model.bench.compile_seconds(own) for model, own in zip(self.models, settings, strict=True))
+
     def callers(self, plan: JointPlan, seconds: float, factor: float, seed: int) -> list[Callers]:
         """Who calls the models of a plan, as the load says, in its order.
 

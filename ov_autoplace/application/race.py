@@ -7,7 +7,8 @@ their rates; then the 99th percentile of the latencies; then how few cores are b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,10 +33,14 @@ from ov_autoplace.plan.plan import JointPlan
 
 __all__ = ["JointRace", "Result"]
 
+_log = logging.getLogger("ov_autoplace")
+
 _FEWEST_FINALISTS, _MOST_FINALISTS = 4, 7
 _RACE_SECONDS, _MOST_ROUNDS = 3.0, 30
-_SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 3
+_SAMPLE_SECONDS, _LONGEST_SECONDS, _REQUESTS = 0.06, 1.0, 2
 _MUCH_WORSE = 1.3  # than the best in a first look
+_HOPELESS = 2.0  # times what the best is predicted to take: not even looked at
+_CLOSE, _MOST_CLOSE = 1.1, 3  # than the best, and how many of those are compiled anew
 _ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
@@ -152,10 +157,21 @@ class JointRace:
         Raises:
             ProfilingError: None of them can be run.
         """
-        ready = [joint for joint in field if self._compiled(joint)]
+        ready = [joint for joint in self._promising(field) if self._compiled(joint)]
         if not ready:
             raise ProfilingError(f"no plan can be run: {field[0].dropped}")
         return self._by_headroom(ready, field) if self.application.is_open else self._by_rate(ready, field)
+
+    def _promising(self, field: Sequence[Joint]) -> list[Joint]:
+        """The default, and whoever is not predicted to be hopeless."""
+        least = min(joint.expected_seconds for joint in field)
+        found = []
+        for joint in field:
+            if joint is field[0] or not joint.expected_seconds > _HOPELESS * least:
+                found.append(joint)
+            else:
+                joint.dropped = "predicted to be much slower"
+        return found
 
     def _compiled(self, joint: Joint) -> bool:
         plan = joint.plan
@@ -197,25 +213,62 @@ class JointRace:
         if not finalists:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
         self.results.update({joint: Result() for joint in finalists})
-        once = len(finalists) * seconds
-        needed = CONVINCING_ROUNDS * once
+        samples = self._race(finalists, seconds)
+        again = self._compiled_anew(samples, seconds)
+        if len(again) > 1:
+            more = self._race(again, seconds)
+            rounds, later = (min(len(own[joint]) for joint in again) for own in (samples, more))
+            for joint in again:
+                samples[joint] = np.concatenate([samples[joint][:rounds], more[joint][:later]])
+        for joint, look in looks.items():
+            if joint in samples:
+                joint.remember(Load.APPLICATION, frozen_array(samples[joint], np.float64))
+            else:
+                joint.dropped = self._failures.get(joint, "") or "slower at first sight"
+                joint.remember(Load.APPLICATION, frozen_array([look], np.float64))
+        return self._fastest([j for j in finalists if not j.dropped.startswith("failed")], field)
+
+    def _race(self, joints: Sequence[Joint], seconds: float) -> dict[Joint, FloatArray]:
+        """What plans take in turns, in rounds enough to prove something; those that fail or lose say so."""
+        once = len(joints) * seconds
         turns = workloads_in_turns(
-            [partial(self._sample, joint, seconds) for joint in finalists],
-            max(self.budget.free, needed),
+            [partial(self._sample, joint, seconds) for joint in joints],
+            max(self.budget.free, CONVINCING_ROUNDS * once),
             min_rounds=CONVINCING_ROUNDS,
             max_rounds=max(CONVINCING_ROUNDS, min(int(_RACE_SECONDS / once), _MOST_ROUNDS)),
             margin=_ALIKE,  # whose tail may decide
             seed=self.seed,
-            names=[joint.name for joint in finalists],
+            names=[joint.name for joint in joints],
         )
-        for joint, timing in zip(finalists, turns.timings, strict=True):
-            joint.remember(Load.APPLICATION, timing.samples)
+        for joint, timing in zip(joints, turns.timings, strict=True):
             joint.dropped = f"failed: {self._failures[joint]}" if joint in self._failures else timing.dropped
-        for joint, look in looks.items():
-            if joint not in finalists:
-                joint.dropped = self._failures.get(joint, "") or "slower at first sight"
-                joint.remember(Load.APPLICATION, frozen_array([look], np.float64))
-        return self._fastest([j for j in finalists if not j.dropped.startswith("failed")], field)
+        return {joint: timing.samples for joint, timing in zip(joints, turns.timings, strict=True)}
+
+    def _compiled_anew(self, samples: Mapping[Joint, FloatArray], seconds: float) -> list[Joint]:
+        """The best plans, where several are close, compiled once more in processes of their own.
+
+        Where models happen to lie in memory makes a plan faster or slower by some percent for as long as they
+        are compiled, which no number of rounds shows.
+        """
+        medians = {joint: float(np.median(own)) for joint, own in samples.items() if not joint.dropped}
+        limit = _CLOSE * min(medians.values(), default=0.0)
+        close = sorted((j for j in medians if medians[j] <= limit), key=medians.__getitem__)[:_MOST_CLOSE]
+        compiling = sum(self.bench.compile_seconds(joint.settings) for joint in close)
+        if not self.budget.allows(compiling + CONVINCING_ROUNDS * len(close) * seconds):
+            return []
+        found = []
+        for joint in close if len(close) > 1 else ():
+            plan, before = joint.plan, self._workloads[joint]
+            assert isinstance(plan, JointPlan)
+            try:
+                self._workloads[joint] = self.bench.compile(plan, None)
+                self.run(joint, seconds)
+            except (ProfilingError, PlacementError) as cause:
+                _log.info("%s is not compiled anew: %s", joint.name, cause)
+                self._workloads[joint] = before
+            else:
+                found.append(joint)
+        return found
 
     def _affordable(self, seconds: float) -> int:
         """How many plans there is time for, where each takes so long."""

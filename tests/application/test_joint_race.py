@@ -59,8 +59,11 @@ class ScriptedBench:
     def compile(self, plan: JointPlan, settings: object) -> ScriptedWorkload:
         if self.scripts[plan.name].fails == 0:
             raise ProfilingError("its core is not free")
-        self.compiled[plan.name] = settings
+        self.compiled.setdefault(plan.name, []).append(settings)
         return ScriptedWorkload(self, plan.name)
+
+    def compile_seconds(self, settings: object) -> float:
+        return 0.0
 
     def callers(self, plan: JointPlan, seconds: float, factor: float, seed: int) -> list[object]:
         return []
@@ -98,7 +101,7 @@ def raced(given: Application | None = None, **scripts: Script) -> tuple[Verdict,
         )
         for i, (name, script) in enumerate(scripts.items())
     ]
-    race = JointRace(cast("Any", bench), Budget(1.0))
+    race = JointRace(cast("Any", bench), Budget(20.0))
     return race.decide(field), race
 
 
@@ -229,4 +232,14 @@ def test_who_reserves_cores_is_compiled_by_itself() -> None:
     """Without settings: those are compiled in the process that all others share."""
     _, race = raced(default=default(), ours=Script(is_reserved=True))
     compiled = cast("ScriptedBench", race.bench).compiled
-    assert compiled == {"default": (), "ours": None}
+    assert compiled["default"][0] == ()
+    assert compiled["ours"][0] is None
+
+
+def test_plans_that_are_close_are_compiled_anew_apart_and_the_others_are_not() -> None:
+    """Luck in memory of one compilation decides nothing."""
+    scripts = {"default": default(50), "theirs": rival(110), "ours": Script(115)}
+    _, race = raced(**scripts)
+    compiled = cast("ScriptedBench", race.bench).compiled
+    assert {name: len(times) for name, times in compiled.items()} == {"default": 1, "theirs": 2, "ours": 2}
+    assert compiled["ours"][1] is None

@@ -90,7 +90,7 @@ def _dlrm(b: NetworkBuilder) -> ov.Model:
     rows = [b.reshape(part, [1, 1, 16], f"row{i}") for i, part in enumerate([dense, *tables])]
     stacked = b.named(ops.concat(rows, 1), "stacked")
     products = b.named(ops.matmul(stacked, stacked, False, True), "products")
-    known = b.concat([dense, b.reshape(products, [1, 81], -1, "flat")], "known")
+    known = b.concat([dense, b.reshape(products, [1, 81], "flat")], -1, "known")
     score = b.dense(b.mlp(known, (64, 32), "top"), 1)
     return b.model("dlrm", {"score": b.named(ops.sigmoid(score), "sigmoid")})
 

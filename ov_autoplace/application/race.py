@@ -42,6 +42,7 @@ _MUCH_WORSE = 1.3  # than the best in a first look
 _HOPELESS = 2.0  # times what the best is predicted to take: not even looked at
 _CLOSE, _MOST_CLOSE = 1.1, 3  # than the best, and how many of those are compiled anew
 _ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
+_RESERVED_GAIN = 0.05  # least gain in rate that reserved cores are worth
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
 _OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.25
@@ -250,7 +251,9 @@ class JointRace:
         Where models happen to lie in memory makes a plan faster or slower by some percent for as long as they
         are compiled, which no number of rounds shows.
         """
-        medians = {joint: float(np.median(own)) for joint, own in samples.items() if not joint.dropped}
+        # Who was dropped as slower may have had bad luck.
+        able = {joint: own for joint, own in samples.items() if joint not in self._failures}
+        medians = {joint: float(np.median(own)) for joint, own in able.items()}
         limit = _CLOSE * min(medians.values(), default=0.0)
         close = sorted((j for j in medians if medians[j] <= limit), key=medians.__getitem__)[:_MOST_CLOSE]
         compiling = sum(self.bench.compile_seconds(joint.settings) for joint in close)
@@ -302,14 +305,14 @@ class JointRace:
         return Verdict(winner, self._findings(winner, default, rival), list(field), disturbed)
 
     def _without_reservation(self, best: Joint, ran: Sequence[Joint]) -> Joint:
-        """The best plan that reserves no cores, unless the one that does is faster beyond noise.
+        """The best plan that reserves no cores, unless the one that does is clearly faster.
 
         Where all cores are reserved, OpenVINO refuses every model that the process compiles later.
         """
         others = [joint for joint in ran if not joint.is_reserved]
         other = min(others, key=lambda joint: joint.median(Load.APPLICATION), default=best)
         ratio = paired(best.on(Load.APPLICATION), other.on(Load.APPLICATION))
-        return best if ratio is not None and is_faster(ratio) else other
+        return best if ratio is not None and is_faster(ratio, _RESERVED_GAIN) else other
 
     def _is_as_fast(self, joint: Joint, best: Joint) -> bool:
         ratio = paired(joint.on(Load.APPLICATION), best.on(Load.APPLICATION))

@@ -169,7 +169,7 @@ def test_among_equals_the_clearly_smaller_99th_percentile_wins(rate: float, tail
 
 
 @pytest.mark.parametrize(("rate", "winner"), [(111.0, "shared"), (140.0, "apart")])
-def test_cores_are_reserved_only_where_that_is_faster_beyond_noise(rate: float, winner: str) -> None:
+def test_cores_are_reserved_only_where_that_is_clearly_faster(rate: float, winner: str) -> None:
     """Where all are, OpenVINO compiles nothing more in the process."""
     apart = rival(rate, tail=1.1e-3, is_reserved=True)
     verdict, _ = raced(default=default(), shared=rival(110, tail=2e-3), apart=apart)

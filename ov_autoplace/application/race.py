@@ -45,12 +45,13 @@ _ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
 _RESERVED_GAIN = 0.05  # least gain in rate that reserved cores are worth
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
-_OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.25
+_OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.15
 _WATCHED, _SHORTEST_WATCHED, _LONGEST_WATCHED = 6, 0.01, 0.2  # inferences of the slowest; seconds
 _PERIODS = 10  # of a rate without a deadline: what begins has to end within so many
 _MUCH_TIGHTER = 3.0  # than the best, beyond which nobody is raced
 _LOST = 1e6  # of their time, where requests did not even begin
-_LOWEST, _STEPS, _MOST_LEVELS = 0.3, (1.5, 1.2, 1.08), 16
+_FIRST, _STEPS = 0.6, (1.5, 1.2, 1.08)  # of the predicted headroom, and how much more is tried next
+_FEWEST_LEVELS, _MOST_LEVELS = 6, 16
 
 
 @dataclass(eq=False)
@@ -149,7 +150,7 @@ class JointRace:
         for joint in joints:
             if joint not in self._workloads and not self._compiled(joint):
                 raise ProfilingError(f"{joint.name}: {joint.dropped}")
-            found |= self._levels([joint], _LOWEST * joint.likely_headroom)
+            found |= self._levels([joint], _FIRST * joint.likely_headroom)
         return found
 
     def decide(self, field: Sequence[Joint]) -> Verdict:
@@ -341,9 +342,9 @@ class JointRace:
         return tuple(found)
 
     def _by_headroom(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
-        likely = max(joint.likely_headroom for joint in ready)
-        looks = {joint: self._tightness(joint, likely) for joint in ready}
-        each = len(_STEPS) * self._open_seconds(likely)
+        first = _FIRST * max(joint.likely_headroom for joint in ready)
+        looks = {joint: self._tightness(joint, first) for joint in ready}
+        each = len(_STEPS) * self._open_seconds(first)
         finalists = _finalists(looks, _MUCH_TIGHTER, self._affordable(each))
         if not finalists:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
@@ -351,12 +352,16 @@ class JointRace:
             self.results[joint] = Result()
             if joint not in finalists:
                 joint.dropped = self._failures.get(joint, "") or "later than others at first sight"
-        levels = self._levels(finalists, _LOWEST * likely)
+        levels = self._levels(finalists, first, [joint for joint in finalists if looks[joint] <= 1])
+        if levels.get(field[0]) == 0:  # what the default keeps is always said
+            levels |= self._levels([field[0]], first / _STEPS[0])
         for joint, level in levels.items():
             self.results[joint].headroom = level
         return self._roomiest(levels, field)
 
-    def _levels(self, finalists: Sequence[Joint], factor: float) -> dict[Joint, float]:
+    def _levels(
+        self, finalists: Sequence[Joint], factor: float, passed: list[Joint] | None = None
+    ) -> dict[Joint, float]:
         """The largest factor on the rates that each plan keeps, as far as it decides who keeps most.
 
         All go up together, in smaller and smaller steps; who does not keep a level that somebody keeps is
@@ -365,11 +370,13 @@ class JointRace:
         Args:
             finalists: The plans.
             factor: To begin with.
+            passed: Who keeps that, where it is known.
         """
         levels = dict.fromkeys(finalists, 0.0)
         alive, kept, step = list(finalists), 0.0, 0
-        for _ in range(_MOST_LEVELS):
-            passed = [joint for joint in alive if self._keeps(joint, factor)]
+        for level in range(_MOST_LEVELS):
+            if level or passed is None:
+                passed = [joint for joint in alive if self._keeps(joint, factor)]
             levels.update(dict.fromkeys(passed, factor))
             alive = [joint for joint in alive if joint not in self._failures]
             if passed:
@@ -378,7 +385,8 @@ class JointRace:
                 step += 1
             elif not alive:
                 break
-            if step == len(_STEPS) or not self.budget.allows(len(alive) * self._open_seconds(factor)):
+            needed = len(alive) * self._open_seconds(factor)
+            if step == len(_STEPS) or (level >= _FEWEST_LEVELS and not self.budget.allows(needed)):
                 break
             factor = kept * _STEPS[step] if kept else factor / _STEPS[0] ** 2
         return levels

@@ -243,3 +243,63 @@ def test_plans_that_are_close_are_compiled_anew_apart_and_the_others_are_not() -
     compiled = cast("ScriptedBench", race.bench).compiled
     assert {name: len(times) for name, times in compiled.items()} == {"default": 1, "theirs": 2, "ours": 2}
     assert compiled["ours"][1] is None
+
+
+@dataclass
+class Queue:
+    """Keeps deadlines up to some factor on the rates; beyond that requests are twice too late."""
+
+    keeps: float
+
+    def run(self, callers: float, seconds: float, *, spans: bool = False) -> Outcome:
+        latency = 5e-3 if callers <= self.keeps else 2e-2
+        return Outcome(np.array([100.0]), (np.full(20, latency),), np.ones(1), np.ones(1), 1.0)
+
+
+@dataclass
+class QueueBench:
+    """Compiles plans that keep deadlines up to their factors."""
+
+    application: Application
+    queues: Mapping[str, Queue]
+
+    def compile(self, plan: JointPlan, settings: object) -> Queue:
+        return self.queues[plan.name]
+
+    def callers(self, plan: JointPlan, seconds: float, factor: float, seed: int) -> float:
+        return factor
+
+
+def headroom_decided(likely: float, **keeps: float) -> tuple[Verdict, JointRace]:
+    """A race of plans, the first of which is the default and all but ``ours`` set by hand."""
+    given = application(("a",), load=[{"start": "a", "rate": 100, "deadline_ms": 10}])
+    queues = {name: Queue(factor) for name, factor in keeps.items()}
+    field = [
+        Joint(
+            name,
+            JointPlan(name, (Part("a", WholePlan("CPU", properties={"X": name})),)),
+            is_rival=name != "ours",
+            likely_headroom=likely,
+            predicted_seconds=1 / likely,
+        )
+        for name in keeps
+    ]
+    race = JointRace(cast("Any", QueueBench(given, queues)), Budget(30.0))
+    return race.decide(field), race
+
+
+@pytest.mark.parametrize("likely", [0.5, 8.0, 100.0])
+def test_who_keeps_deadlines_at_the_highest_rates_wins(likely: float) -> None:
+    verdict, race = headroom_decided(likely, default=2.0, theirs=5.0, ours=8.0)
+    assert verdict.winner.name == "ours"
+    assert kinds(verdict)[0] is Kind.HEADROOM
+    found = verdict.findings[0].numbers["headroom"]
+    assert 8.0 / 1.08 <= found <= 8.0  # the smallest step upwards was too much
+    levels = {joint.name: result.headroom for joint, result in race.results.items()}
+    assert 0 < levels["default"] <= 2.0
+    assert levels["theirs"] <= 5.0
+
+
+def test_theirs_is_kept_where_ours_keeps_no_higher_rate() -> None:
+    verdict, _ = headroom_decided(4.0, default=3.0, theirs=5.0, ours=5.0)
+    assert verdict.winner.name == "theirs"

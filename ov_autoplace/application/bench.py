@@ -235,10 +235,15 @@ class Bench:
                 raise ProfilingError(f"{model.name!r} cannot be run: {candidates[0].dropped}")
 
     def _answers(self, model: Model) -> list[Plan]:
-        """What AUTOPLACE decides for a model alone, where that can be lanes or a mix of devices."""
+        """What AUTOPLACE decides for a model alone, where that can be lanes or a mix of devices.
+
+        Lanes need cores that no other request keeps busy.
+        """
         machine = model.machine
         if len(machine.devices) == 1:
             device = machine.devices[0]
+            if sum(map(self.callers_of, self.application.load)) >= Cores.of_this_process().usable:
+                return []
             if not is_cpu(self.core, device) or not is_worth_dividing(machine, device, model.prepared.model):
                 return []
         if not self._budget.allows(_DECISION_SECONDS):

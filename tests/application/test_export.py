@@ -226,6 +226,7 @@ def test_a_wrong_export_writes_nothing(
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]
 
 
+@pytest.mark.alone
 def test_copies_of_a_model_are_streams_in_one_compiled_model() -> None:
     core = core_with()
     pool = PoolPlan("2 x CPU", IN_CALLER, (IN_CALLER, IN_CALLER), 2)
@@ -268,6 +269,7 @@ def started(*command: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.alone
 @needs_two
 def test_each_process_is_on_the_processors_of_its_model(divided: Callable[..., Path]) -> None:
     path = divided()
@@ -279,6 +281,7 @@ def test_each_process_is_on_the_processors_of_its_model(divided: Callable[..., P
         assert int(status["SigIgn"], 16) == 0  # Python's own
 
 
+@pytest.mark.alone
 @needs_two
 def test_the_exit_code_and_all_options_are_the_programs(divided: Callable[..., Path]) -> None:
     done = started(divided(), "a", "--", "sh", "-c", 'echo "$@"; exit 7', "sh", "--json", "--", "--help")
@@ -286,6 +289,7 @@ def test_the_exit_code_and_all_options_are_the_programs(divided: Callable[..., P
     assert (done.returncode, done.stdout, done.stderr) == (7, "--json -- --help\n", "")
 
 
+@pytest.mark.alone
 @needs_two
 @pytest.mark.parametrize("program", ["no-such-program", "", "/"])
 def test_a_program_that_cannot_be_started_is_refused_with_a_sentence(
@@ -335,6 +339,7 @@ print(compiled[0].get_property("INFERENCE_NUM_THREADS"), *sorted(os.sched_getaff
 """
 
 
+@pytest.mark.alone
 @needs_two
 @pytest.mark.parametrize(
     ("steps", "refused", "processors"),
@@ -375,6 +380,7 @@ print(json.dumps([sorted(os.sched_getaffinity(0)), compiled.get_property("NUM_ST
 """
 
 
+@pytest.mark.alone
 @needs_two
 def test_a_process_on_its_cores_follows_the_same_plan(tmp_path: Path, divided: Callable[..., Path]) -> None:
     model = two_layers([1, 3, 8, 8])

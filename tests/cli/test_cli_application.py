@@ -116,7 +116,9 @@ WRONG = {"version": 1, "models": {"det": {"path": "det.xml", "device": "CPU"}}}
         (["det.xml", "-o", "det.bin"], ["det.bin"]),
         (["good.json", "-o", "good.json"], ["good.json"]),
         (["good.json", "-o", "det.xml"], ["det.xml"]),
-        (["good.json", "-o", "a.html", "--report", "a.html"], ["a.html"]),
+        pytest.param(
+            ["good.json", "-o", "a.html", "--report", "a.html"], ["a.html"], marks=pytest.mark.bokeh
+        ),
         (["det.xml", "--devise", "CPU"], ["--devise", "--devices"]),
         (["--devices", "CPU"], ["FILES"]),
     ],

@@ -11,6 +11,7 @@ from openvino import opset13 as op
 
 import ov_autoplace
 from ov_autoplace import _core
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.shapes import Call
 from ov_autoplace.measure.isolation.interface import profiler_for
@@ -18,6 +19,7 @@ from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.plan import WholePlan
 
 PROMPT = {"x": [1, 4], "attention_mask": [1, 4]}
+IN_CALLER = Width(1, in_caller=True).properties  # on one thread otherwise, failures are lost
 TOKEN = {"x": [1, 1], "attention_mask": [1, 5]}
 
 
@@ -44,11 +46,11 @@ def test_a_sequence_is_all_of_its_calls_with_what_the_model_remembers(saved, iso
     """Four inputs, then one at a time, six times: the tenth output is as long as all of them."""
     profiler = profiler_for(None, ["CPU"], isolation=isolation)
     calls = [(PROMPT, 1.0, ["attention_mask"]), (TOKEN, 6.0, ["attention_mask"])]
-    executable = profiler.compile(saved, "CPU", calls=calls)
+    executable = profiler.compile(saved, "CPU", IN_CALLER, calls=calls)
     assert (np.asarray(executable.run(3)) > 0).all()
     mask = [(PROMPT, 1.0, []), (TOKEN, 6.0, [])]  # which stays as long as it was with the first token
     with pytest.raises(_core.ProfilerError):
-        profiler.compile(saved, "CPU", calls=mask).run(1)
+        profiler.compile(saved, "CPU", IN_CALLER, calls=mask).run(1)
     once = profiler.compile(saved, "CPU", calls=[(PROMPT, 1.0, []), (TOKEN, 0.25, [])])
     assert (np.asarray(once.run(2)) > 0).all()
 

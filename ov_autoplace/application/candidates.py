@@ -58,9 +58,15 @@ class Joint(Candidate):
     likely_headroom: float = 0.0
 
     @property
+    def joint_plan(self) -> JointPlan:
+        """The plan, which is of several models."""
+        assert isinstance(self.plan, JointPlan)
+        return self.plan
+
+    @property
     def runs_in_turn(self) -> bool:
         """Whether one thread runs all requests."""
-        return isinstance(self.plan, JointPlan) and self.plan.in_turn
+        return self.joint_plan.in_turn
 
 
 def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> list[Joint]:
@@ -70,7 +76,7 @@ def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -
         ("OpenVINO's default", _all(models, lambda plan: plan.is_default), {}),
         ("THROUGHPUT", _all(models, _has_hint), {}),
         ("no pinning", _all(models, _is_unpinned), {}),
-        ("one thread each", _all(models, lambda plan: _threads(plan) == len(plan.models)), {}),
+        ("one thread each", _all(models, _is_narrow), {}),
         ("equal reserved cores", _all(models, lambda plan: _threads(plan) == share), {"is_reserved": True}),
         ("one after the other", _all(models, lambda plan: plan.is_default), {"in_turn": True}),
         ("best hint of each alone", _all(models, lambda plan: plan.is_default or _has_hint(plan)), {}),
@@ -122,8 +128,8 @@ def predict(joint: Joint, models: Sequence[Model], application: Application, cor
         for model, setting, own in zip(models, joint.settings, uses, strict=True):
             seconds = setting.median(Load.APPLICATION)
             most = seconds * max((stretch[what] for what in own), default=1.0)
-            narrow = model.fastest(lambda plan: _threads(plan) == len(plan.models))
-            if _is_unpinned(setting.plan) and narrow is not None:
+            narrow = model.fastest(_is_narrow) if _is_unpinned(setting.plan) else None
+            if narrow is not None:
                 shared = _SHARING * turns * narrow.median(Load.APPLICATION)
                 most = max(seconds, min(most, shared))
             expected.append(most * model.callers)
@@ -234,6 +240,11 @@ def _all(models: Sequence[Model], wanted: Callable[[Plan], bool]) -> list[Candid
 def _threads(plan: Plan) -> int:
     """On how many threads of a CPU it runs; 0 where that is up to OpenVINO."""
     return sum(width.threads for width in _widths(plan))
+
+
+def _is_narrow(plan: Plan) -> bool:
+    """Whether each copy runs on one thread."""
+    return _threads(plan) == len(plan.models)
 
 
 def _widths(plan: Plan) -> list[Width]:

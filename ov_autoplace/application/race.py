@@ -29,7 +29,6 @@ from ov_autoplace.measure.loads import workloads_in_turns
 from ov_autoplace.measure.workload import Outcome, Span, Workload
 from ov_autoplace.plan.decision import Load
 from ov_autoplace.plan.findings import Finding, Kind
-from ov_autoplace.plan.plan import JointPlan
 
 __all__ = ["JointRace", "Result"]
 
@@ -122,8 +121,7 @@ class JointRace:
     def rounds(self, joints: Sequence[Joint], count: int, seconds: float) -> None:
         """Run plans in turns so many times, whoever is slower, and keep what they did."""
         for joint in joints:
-            if joint not in self._workloads and not self._compiled(joint):
-                raise ProfilingError(f"{joint.name}: {joint.dropped}")
+            self._require(joint)
             self.results[joint] = Result()
         for turn in range(count):
             for joint in joints if turn % 2 == 0 else reversed(joints):
@@ -148,8 +146,7 @@ class JointRace:
         """
         found: dict[Joint, float] = {}
         for joint in joints:
-            if joint not in self._workloads and not self._compiled(joint):
-                raise ProfilingError(f"{joint.name}: {joint.dropped}")
+            self._require(joint)
             found |= self._levels([joint], _FIRST * joint.likely_headroom)
         return found
 
@@ -175,12 +172,15 @@ class JointRace:
                 joint.dropped = "predicted to be much slower"
         return found
 
+    def _require(self, joint: Joint) -> None:
+        """Compile a plan where that was not done yet; one that cannot be is an error."""
+        if joint not in self._workloads and not self._compiled(joint):
+            raise ProfilingError(f"{joint.name}: {joint.dropped}")
+
     def _compiled(self, joint: Joint) -> bool:
-        plan = joint.plan
-        assert isinstance(plan, JointPlan)
         try:
             settings = None if joint.is_reserved else joint.settings
-            self._workloads[joint] = self.bench.compile(plan, settings)
+            self._workloads[joint] = self.bench.compile(joint.joint_plan, settings)
         except (ProfilingError, PlacementError) as cause:
             joint.dropped = f"cannot be run: {cause}"
             return False
@@ -192,10 +192,8 @@ class JointRace:
         Raises:
             ProfilingError: A model fails.
         """
-        plan = joint.plan
-        assert isinstance(plan, JointPlan)
         self.seed += 1
-        callers = self.bench.callers(plan, seconds, factor, self.seed)
+        callers = self.bench.callers(joint.joint_plan, seconds, factor, self.seed)
         return self._workloads[joint].run(callers, seconds, spans=spans)
 
     def _sample(self, joint: Joint, seconds: float) -> float:
@@ -262,10 +260,9 @@ class JointRace:
             return []
         found = []
         for joint in close if len(close) > 1 else ():
-            plan, before = joint.plan, self._workloads[joint]
-            assert isinstance(plan, JointPlan)
+            before = self._workloads[joint]
             try:
-                self._workloads[joint] = self.bench.compile(plan, None)
+                self._workloads[joint] = self.bench.compile(joint.joint_plan, None)
                 self.run(joint, seconds)
             except (ProfilingError, PlacementError) as cause:
                 _log.info("%s is not compiled anew: %s", joint.name, cause)

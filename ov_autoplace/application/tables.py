@@ -10,10 +10,10 @@ from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.application.candidates import Joint, label_of
 from ov_autoplace.application.race import Result
 from ov_autoplace.application.workload import Demand
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.explain.summary import Fact
 from ov_autoplace.explain.tables import Table
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.plan import Plan, WholePlan
 
 __all__ = ["answer_json", "facts", "parts_table", "plans_table"]
 
@@ -72,9 +72,8 @@ def parts_table(answer: ApplicationPlan) -> Table:
     """How each model runs in the answer, and the properties that make any program run it so."""
     rows = []
     for part in answer.plan.parts:
-        properties = " ".join(f"{key}={value}" for key, value in _properties(part.plan).items())
         runs = label_of(part.plan, with_device=True)
-        rows.append((part.name, runs, str(part.callers), properties or "none: OpenVINO's own"))
+        rows.append((part.name, runs, str(part.callers), _properties(answer, part.name)))
     columns = ("model", "runs on", ">?callers", "~properties")
     notes = ("All requests run in one thread, one after the other.",) if answer.plan.in_turn else ()
     return Table("The plan, in the order in which to compile", columns, rows, notes=notes)
@@ -164,6 +163,10 @@ def _late(result: Result, number: int, demand: Demand) -> str:
     return "" if deadline is None else f"{100 * result.late(number, deadline):.1f}"
 
 
-def _properties(plan: Plan) -> dict[str, str]:
-    one = plan.models[0]
-    return one.all_properties if isinstance(one, WholePlan) else {}
+def _properties(answer: ApplicationPlan, name: str) -> str:
+    """What other programs have to set for a model."""
+    try:
+        _, properties = answer.properties(name)
+    except PlacementError:
+        return "none say it: compile it with this plan"
+    return " ".join(f"{key}={value}" for key, value in properties.items()) or "none: OpenVINO's own"

@@ -23,6 +23,7 @@ from joint_plans import IN_CALLER, ONE_THREAD, part, saved
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.application.candidates import proposals, rivals
 from ov_autoplace.application.export import GENAI, genai_code, model_server_config
+from ov_autoplace.application.tables import parts_table
 from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.devices.widths import Cores, Width
@@ -30,7 +31,7 @@ from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.plan import JointPlan, LanePlan, Part, PoolPlan, WholePlan
+from ov_autoplace.plan.plan import JointPlan, LanePlan, Part, PoolPlan, SplitPlan, WholePlan
 
 DEFAULT = WholePlan("CPU")
 ON_GPU = WholePlan("GPU")
@@ -238,6 +239,18 @@ def test_copies_of_a_model_are_streams_in_one_compiled_model() -> None:
     assert compiled.get_property("NUM_STREAMS") == 2
     assert compiled.get_property("OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 2
     assert compiled.get_property("ENABLE_CPU_PINNING") is False
+
+
+def test_the_table_of_a_plan_says_what_other_programs_set() -> None:
+    pool = PoolPlan("2 x CPU", IN_CALLER, (IN_CALLER, IN_CALLER), 2)
+    answer = plan_of(part("a", pool), part("b", SplitPlan.of({"x": "CPU", "y": "GPU"})))
+
+    said = {row[0]: row[-1] for row in parts_table(answer).rows}
+    _, properties = answer.properties("a")
+    assert said["a"] == " ".join(f"{key}={value}" for key, value in properties.items())
+    assert "NUM_STREAMS=2" in said["a"]
+    assert said["b"].startswith("none")
+    assert "=" not in said["b"]
 
 
 # Several processes.

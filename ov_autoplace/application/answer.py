@@ -112,7 +112,8 @@ class ApplicationPlan:
         part = self.plan.part(name)
         if not part.cores:
             raise PlacementError(
-                f"{name!r} has no cores of its own in the plan {self.plan.name}; all models share them"
+                f"{name!r} has no cores of its own in the plan {self.plan.name}, whose models share them; "
+                "decide for processes (--processes)"
             )
         here = Cores.of_this_process().processors
         if lacking := sorted(set(part.cores) - here):

@@ -20,7 +20,7 @@ from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import resolve_devices
 from ov_autoplace.devices.widths import Cores
-from ov_autoplace.errors import OptionError
+from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.plan.decision import Decision
 
 __all__ = ["field_of", "place_application"]
@@ -35,6 +35,7 @@ def place_application(
     *,
     time_budget_ms: float | None = None,
     seed: int = 0,
+    processes: bool = False,
     isolation: bool = True,
 ) -> ApplicationPlan:
     """Decide how each model of an application runs, and measure all of it at once beside OpenVINO's settings.
@@ -45,6 +46,7 @@ def place_application(
         core: Where the devices are; ``None`` means a new Core.
         time_budget_ms: Milliseconds for the whole decision, 10,000 when ``None``; what was begun is finished.
         seed: Of everything random.
+        processes: Each model is to run in a process of its own, and so on processors of its own.
         isolation: Measure in child processes.
 
     Returns:
@@ -72,7 +74,7 @@ def place_application(
         start = note("prepare", start)
         bench.measure_alone()
         start = note("measure alone", start)
-        field = field_of(bench, machine_lines(core, names))
+        field = field_of(bench, machine_lines(core, names), processes=processes)
         start = note("propose", start)
         race = JointRace(bench, budget, seed)
         verdict = race.decide(field)
@@ -91,15 +93,35 @@ def place_application(
         return ApplicationPlan.of(application, decision, race.results)
 
 
-def field_of(bench: Bench, machine: tuple[str, ...]) -> list[Joint]:
-    """What people set by hand, and the combinations that are predicted to be best."""
+def field_of(bench: Bench, machine: tuple[str, ...], *, processes: bool = False) -> list[Joint]:
+    """What people set by hand, and the combinations that are predicted to be best.
+
+    Args:
+        bench: Has timed each model alone.
+        machine: What the plans are for, a line each.
+        processes: Only plans of which each model can run in a process of its own.
+
+    Raises:
+        PlacementError: There is none.
+    """
     cores = Cores.of_this_process().usable
     known = rivals(bench.models, cores, machine)
-    for joint in known:
-        predict(joint, bench.models, bench.application, cores)
     plans = {joint.plan for joint in known}
     others = [joint for joint in proposals(bench.models, cores, machine) if joint.plan not in plans]
-    for joint in others:
+    if processes:
+        # Models of one process lend each other threads, and reserve cores from each other; processes do not.
+        known, others = ([joint for joint in some if _is_apart(joint)] for some in (known, others))
+        if not known and not others:
+            raise PlacementError(
+                f"no plan gives each of {len(bench.models)} models processors of its own, with {cores} "
+                "to be divided; decide fewer models, or let them share a process"
+            )
+    for joint in (*known, *others):
         predict(joint, bench.models, bench.application, cores)
     others.sort(key=lambda joint: joint.expected_seconds)
     return [*known, *others[:_PROPOSED]]
+
+
+def _is_apart(joint: Joint) -> bool:
+    """Whether the processor mask of its process is all that keeps each model on its part of the machine."""
+    return not joint.is_reserved and all(part.cores for part in joint.joint_plan.parts)

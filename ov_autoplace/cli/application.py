@@ -64,6 +64,10 @@ def decide(
         typer.Option("--output", "-o", help="File of the plan.", show_default="NAME.plan.json, here"),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of inputs and of arrivals at random.")] = 0,
+    processes: Annotated[
+        bool,
+        typer.Option("--processes", help="Each model gets a process and cores of its own."),
+    ] = False,
     report: ReportFile = None,
     as_json: arguments.Json = False,
 ) -> None:
@@ -85,7 +89,7 @@ def decide(
     sources = [member.source for member in wanted.members.values()]
     models = [Path(source) for source in sources if isinstance(source, (str, os.PathLike))]
     check_distinct([path, report], [*files, *models])
-    answer = place_application(wanted, devices, time_budget_ms=time_budget_ms, seed=seed)
+    answer = place_application(wanted, devices, time_budget_ms=time_budget_ms, seed=seed, processes=processes)
     with made_folder(path.parent):
         answer.save(path)
     decision = answer.decision

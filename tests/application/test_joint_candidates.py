@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from played import Alone, application, played, setting
 
 from ov_autoplace.application.bounds import capacity_bound
 from ov_autoplace.application.candidates import Joint, fairness, label_of, predict, proposals, rivals
+from ov_autoplace.application.place import field_of
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Load
 from ov_autoplace.plan.plan import JointPlan, PoolPlan, SplitPlan, WholePlan
 
@@ -79,6 +82,29 @@ def test_more_models_than_cores_have_none_of_their_own(cores: int) -> None:
     found = {joint.name for joint in rivals(played(application(names), {}), cores)}
     assert "one thread each" in found
     assert "equal reserved cores" not in found
+
+
+def test_models_in_processes_of_their_own_have_processors_of_their_own(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Cores(frozenset(range(cores)))
+    monkeypatch.setattr(Cores, "of_this_process", lambda: here)
+
+    def field(count: int) -> list[Joint]:
+        given = application([f"m{i}" for i in range(count)])
+        bench: Any = SimpleNamespace(models=played(given, {}), application=given)
+        return field_of(bench, MACHINE, processes=True)
+
+    found = field(2)
+    assert found
+    for joint in found:
+        divided = [processor for part in joint_plan(joint).parts for processor in part.cores]
+        assert all(part.cores for part in joint_plan(joint).parts)
+        assert len(divided) == len(set(divided))
+        # Cores that one process reserves keep no other process away.
+        assert not joint.is_reserved
+    with pytest.raises(PlacementError, match=f"{cores + 1} models"):
+        field(cores + 1)
 
 
 @pytest.mark.parametrize("in_flight", [1, 2, 3])

@@ -126,6 +126,11 @@ def measured_ratio(name: str, interval: Interval, samples: int) -> Ratio:
     return Ratio(name, interval.median, interval.low, interval.high, samples, "measured")
 
 
+def geometric_mean(values: Sequence[float] | np.ndarray) -> float:
+    """Of ratios or rates, all above 0."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
 def bar(what: str, limit: float, reached: float) -> str:
     """A remark on something that was to be at most ``limit``."""
     return f"{what}: {reached:.3g}, wanted at most {limit:g}{'' if reached <= limit else ': MISSED'}"

@@ -21,7 +21,7 @@ from control_groups import ControlGroup, NoGroupError, control_group
 from harness.environment import PAIRS, core_of
 from harness.process import Pieces
 from harness.race import session_of, sustained
-from harness.result import Case, Result, Table, bar
+from harness.result import Case, Result, Table, bar, geometric_mean
 from ov_autoplace.graph.passes import NAMED, formed, static_shapes
 from ov_autoplace.plan.plan import WholePlan
 
@@ -137,7 +137,7 @@ def result_of(
         if cores == 1.0 and rates:
             named = ", ".join(short) or "none"
             remarks.append(f"1 core: above 1 ms and less than {_BETTER:g} times better: {named}")
-            mean = float(np.exp(np.mean(np.log(rates))))
+            mean = geometric_mean(rates)
             remarks.append(bar(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / mean))
     columns = (
         "network", "cores", f"{PLAIN} median ms", "rate [of a turn]", f"{PLAIN} p99 ms", f"{OURS} p99 ms",

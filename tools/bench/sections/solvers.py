@@ -27,7 +27,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from harness import GRAPHS
 from harness.methods import Instance
-from harness.result import Result, Table
+from harness.result import Result, Table, geometric_mean
 from ov_autoplace import _core
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.errors import CostTableError
@@ -192,7 +192,7 @@ def _mixtures(quick: bool, machines: int, seed: int) -> Table:
         cells = [f"{mixture.rate_per_second / rival:.3f}" for rival in (mixture.bound_per_second, *rivals)]
         rows.append((instance.name, len(instance.table), *cells, len(mixture.placements), f"{took:.2f}"))
     within = sum(share >= _WANTED for share in over_bound)
-    mean = float(np.exp(np.mean(np.log(over_replication))))
+    mean = geometric_mean(over_replication)
     note = (
         f"Within 10 % of the bound on {within} of {len(rows)}; over replication {mean:.3f} in the geometric "
         f"mean, {max(over_replication):.3f} at best."

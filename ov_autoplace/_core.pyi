@@ -530,14 +530,14 @@ class WorkloadOutcome:
 
 def run_workload(
     models: Sequence[Sequence[Executable]],
-    sources: Sequence[tuple[int, int, bool, Sequence[float], Sequence[int]]],
+    sources: Sequence[tuple[int, int, bool, Sequence[float]]],
     links: Sequence[tuple[int, int, float]],
     seconds: float,
     in_turn: bool = False,
     spans: bool = False,
 ) -> WorkloadOutcome:
     """
-    Runs several models at once, each of them copies: sources are (model, callers, whether it is open, arrivals, processors) and begin requests, links are (from, to, times) and go on with them.
+    Runs several models at once, each of them copies: sources are (model, callers, whether it is open, arrivals) and begin requests, links are (from, to, times) and go on with them.
     """
 
 def die_with_parent() -> bool:

@@ -151,8 +151,8 @@ void bind_loads(nb::module_& m) {
         "executables; samples are seconds per finished request.");
 }
 
-// (model, callers, whether it is open, arrivals, processors)
-using PySource = std::tuple<std::size_t, std::size_t, bool, std::vector<double>, std::vector<int>>;
+// (model, callers, whether it is open, arrivals)
+using PySource = std::tuple<std::size_t, std::size_t, bool, std::vector<double>>;
 // (from, to, times)
 using PyLink = std::tuple<std::size_t, std::size_t, double>;
 
@@ -204,15 +204,15 @@ void bind_workload(nb::module_& m) {
            bool in_turn, bool spans) {
             Workload workload{models, {}, {}, in_turn};
             for (const auto& [from, to, times] : links) workload.links.push_back({from, to, times});
-            for (const auto& [model, callers, is_open, arrivals, processors] : sources) {
-                workload.sources.push_back({model, callers, is_open, arrivals, processors});
+            for (const auto& [model, callers, is_open, arrivals] : sources) {
+                workload.sources.push_back({model, callers, is_open, arrivals});
             }
             nb::gil_scoped_release release;
             return run_workload(workload, seconds, spans);
         },
         "models"_a, "sources"_a, "links"_a, "seconds"_a, "in_turn"_a = false, "spans"_a = false,
         "Runs several models at once, each of them copies: sources are (model, callers, whether it is open, "
-        "arrivals, processors) and begin requests, links are (from, to, times) and go on with them.");
+        "arrivals) and begin requests, links are (from, to, times) and go on with them.");
 }
 
 // (shapes by input, times, inputs that grow)

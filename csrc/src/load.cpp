@@ -167,7 +167,7 @@ double asynchronous_rate(Requests& requests, double seconds) {
 double load_seconds(const Load& load, double seconds) {
     check(load);
     check_seconds(seconds);
-    try {
+    return guarded([&] {
         // One user of an executable's requests at a time; in one order, so that two loads never wait for each
         // other.
         std::map<Executable*, std::size_t> taken;  // requests of each
@@ -181,13 +181,7 @@ double load_seconds(const Load& load, double seconds) {
         }
         return 1 / (load.asynchronous ? asynchronous_rate(requests, seconds)
                                       : synchronous_rate(requests, seconds));
-    } catch (const ProfilerError&) {
-        throw;
-    } catch (const std::invalid_argument&) {
-        throw;
-    } catch (const std::exception& error) {
-        throw ProfilerError(error.what());
-    }
+    });
 }
 
 RaceResult race_loads(const std::vector<Load>& loads, const RaceOptions& options, double sample_seconds,

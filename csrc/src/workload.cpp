@@ -94,19 +94,8 @@ void check(const Workload& workload, double seconds) {
         for (const double arrival : source.arrivals) {
             if (!(arrival >= 0 && arrival <= kMostSeconds)) refuse("has arrivals of 0 to 60 seconds");
         }
-        for (const int processor : source.processors) {
-            if (processor < 0 || processor >= CPU_SETSIZE) refuse("names a processor that cannot be");
-        }
     }
     check_links(workload);
-}
-
-void bind_this_thread(const std::vector<int>& processors) {
-    if (processors.empty()) return;
-    cpu_set_t mask;
-    CPU_ZERO(&mask);
-    for (const int processor : processors) CPU_SET(processor, &mask);
-    sched_setaffinity(0, sizeof(mask), &mask);
 }
 
 // Everything that callers share.
@@ -175,7 +164,6 @@ public:
     void work() {
         bool is_ready = false;
         try {
-            bind_this_thread(m_running.workload.sources[m_sources.front()].processors);
             for (auto& [model, request] : m_requests) request.infer();
             is_ready = true;
             wait_for_all();
@@ -381,15 +369,7 @@ WorkloadOutcome run(const Workload& workload, double seconds, bool with_spans) {
 
 WorkloadOutcome run_workload(const Workload& workload, double seconds, bool with_spans) {
     check(workload, seconds);
-    try {
-        return run(workload, seconds, with_spans);
-    } catch (const ProfilerError&) {
-        throw;
-    } catch (const std::invalid_argument&) {
-        throw;
-    } catch (const std::exception& error) {
-        throw ProfilerError(error.what());
-    }
+    return guarded([&] { return run(workload, seconds, with_spans); });
 }
 
 }  // namespace ov_autoplace

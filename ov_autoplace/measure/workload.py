@@ -91,8 +91,8 @@ class Workload:
         Raises:
             ProfilingError: A model fails.
         """
-        given: list[tuple[int, int, bool, list[float], list[int]]] = [
-            (s.model, s.count, s.arrivals is not None, [] if s.arrivals is None else s.arrivals.tolist(), [])
+        given: list[tuple[int, int, bool, list[float]]] = [
+            (s.model, s.count, s.arrivals is not None, [] if s.arrivals is None else s.arrivals.tolist())
             for s in sources
         ]
         profiler = self.profiler

@@ -20,12 +20,7 @@ public:
     bool happened() const { return m_happened; }
 
     void rethrow() const {
-        if (!m_thrown) return;
-        try {
-            std::rethrow_exception(m_thrown);
-        } catch (const std::exception& error) {
-            throw ProfilerError(error.what());
-        }
+        if (m_thrown) guarded([this] { std::rethrow_exception(m_thrown); });
     }
 
 private:

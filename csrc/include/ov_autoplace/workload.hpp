@@ -26,8 +26,6 @@ struct WorkloadSource {
     // each caller begins one as soon as its last one has ended.
     bool is_open = false;
     std::vector<double> arrivals;
-    // Numbers of the processors that each caller may run on; those of the process where there are none.
-    std::vector<int> processors;
 };
 
 struct Workload {

@@ -1,4 +1,4 @@
-"""Memory errors, leaks and races in the library; OpenVINO itself is not instrumented."""
+"""Memory errors, leaks and races in the library and in what measures; OpenVINO itself is not instrumented."""
 
 from __future__ import annotations
 
@@ -78,6 +78,11 @@ def test_annotated_models(program: Program, annotated: Annotated, way: str) -> N
 def test_schedules(program: Program, schedules: list[tuple[Path, Path, Path]], way: str) -> None:
     for files in schedules:
         program("schedules", way, *files)
+
+
+@pytest.mark.parametrize("way", ["workload", "shared"])
+def test_applications(program: Program, schedules: list[tuple[Path, Path, Path]], way: str) -> None:
+    program("workloads", way, *schedules[0])
 
 
 @pytest.mark.parametrize(

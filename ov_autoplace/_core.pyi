@@ -591,6 +591,12 @@ class Profiler:
         """
 
     @staticmethod
+    def resident_bytes() -> int:
+        """
+        Memory of the process in which models are compiled, without code; 0 where nobody tells.
+        """
+
+    @staticmethod
     def race(
         executables: Sequence[Executable],
         budget_seconds: float,

@@ -19,6 +19,7 @@
 #include "arrays.hpp"
 #include "ov_autoplace/load.hpp"
 #include "ov_autoplace/race.hpp"
+#include "ov_autoplace/resident_bytes.hpp"
 #include "ov_autoplace/workload.hpp"
 
 namespace nb = nanobind;
@@ -343,6 +344,8 @@ void init_profiler(nb::module_& m) {
             "Runs an IR op by op, on the inputs of `compile`, and keeps what it computes in a file; ops are "
             "evaluated by OpenVINO's reference implementation or compiled for the CPU, each alone. Gives how "
             "far `disturbed` runs with relative errors of `noise` after each op are from it, by output.")
+        .def_static("resident_bytes", &resident_bytes, nb::call_guard<nb::gil_scoped_release>(),
+                    "Memory of the process in which models are compiled, without code; 0 where nobody tells.")
         .def_static(
             "race",
             [](const std::vector<std::shared_ptr<Executable>>& executables, double budget_seconds,

@@ -221,6 +221,7 @@ class Bench:
         for model in self.models:
             plans = [*model.possible_plans(), *self._answers(model)]
             candidates = [Candidate(plan.name, plan) for plan in plans]
+            model.bench.note_memory(candidates)
             for setting in model.bench.enter(candidates, lambda *_: True):
                 try:
                     workload = Workload(model.session.profiler, (model.copies(setting),))

@@ -212,7 +212,16 @@ def _joint(
         threads = {model.name: _threads(s.plan) for model, s in zip(models, settings, strict=True)}
         parts.sort(key=lambda part: -threads[part.name])
     plan = JointPlan(name, tuple(parts), in_turn, machine, tuple(sorted(here.processors)))
-    return Joint(name, plan, settings=tuple(settings), is_reserved=is_reserved, is_rival=is_rival)
+    own = [setting.memory_bytes for setting in settings]
+    memory = sum(known) if len(known := [size for size in own if size is not None]) == len(own) else None
+    return Joint(
+        name,
+        plan,
+        memory_bytes=memory,
+        settings=tuple(settings),
+        is_reserved=is_reserved,
+        is_rival=is_rival,
+    )
 
 
 def _reserved(plan: Plan) -> Plan:

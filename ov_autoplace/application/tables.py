@@ -47,10 +47,11 @@ def plans_table(answer: ApplicationPlan) -> Table:
                     milliseconds(result.percentile(number)),
                     _late(result, number, demand),
                     f"{result.cores:.2f}" if first else "",
+                    _mebibytes(joint.memory_bytes) if first else "",
                 )
             )
         if not result.outcomes:
-            rows.append((joint.name, "", f"{result.headroom:.2f}", *[""] * 7))
+            rows.append((joint.name, "", f"{result.headroom:.2f}", *[""] * 7, _mebibytes(joint.memory_bytes)))
     columns = (
         "~plan",
         ">over the\ndefault",
@@ -62,6 +63,7 @@ def plans_table(answer: ApplicationPlan) -> Table:
         ">p99 ms",
         ">late %",
         ">?cores\nbusy",
+        ">?memory\nMiB",
     )
     failed = [joint for joint in decision.candidates if joint.dropped.startswith(("failed", "cannot"))]
     notes = tuple(f"{joint.name} {joint.dropped}." for joint in failed)
@@ -70,11 +72,12 @@ def plans_table(answer: ApplicationPlan) -> Table:
 
 def parts_table(answer: ApplicationPlan) -> Table:
     """How each model runs in the answer, and the properties that make any program run it so."""
-    rows = []
+    rows, memory = [], _memory(answer)
     for part in answer.plan.parts:
         runs = label_of(part.plan, with_device=True)
-        rows.append((part.name, runs, str(part.callers), _properties(answer, part.name)))
-    columns = ("model", "runs on", ">?callers", "~properties")
+        size = _mebibytes(memory.get(part.name))
+        rows.append((part.name, runs, str(part.callers), size, _properties(answer, part.name)))
+    columns = ("model", "runs on", ">?callers", ">?memory\nMiB", "~properties")
     notes = ("All requests run in one thread, one after the other.",) if answer.plan.in_turn else ()
     return Table("The plan, in the order in which to compile", columns, rows, notes=notes)
 
@@ -112,7 +115,8 @@ def answer_json(answer: ApplicationPlan) -> dict[str, Any]:
         entry["loads"] = [] if result is None else _loads(result, application.load)
         entry["headroom"] = result.headroom or None if result is not None else None
         entry["cores"] = result.cores if result is not None and result.outcomes else None
-    return {**found, "plan": answer.plan.to_json()}
+        entry["memory_bytes"] = candidate.memory_bytes
+    return {**found, "memory_bytes": _memory(answer), "plan": answer.plan.to_json()}
 
 
 def _loads(result: Result, load: tuple[Demand, ...]) -> list[dict[str, Any]]:
@@ -156,6 +160,19 @@ def _expected(joint: Candidate, demand: Demand) -> str:
 
 def _rate(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def _memory(answer: ApplicationPlan) -> dict[str, int | None]:
+    """Bytes of each model as it runs in the answer."""
+    winner = None if answer.decision is None else answer.decision.winner
+    if not isinstance(winner, Joint) or answer.application is None:
+        return {}
+    sizes = [setting.memory_bytes for setting in winner.settings]
+    return dict(zip(answer.application.members, sizes, strict=False))
+
+
+def _mebibytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 2**20:.1f}"
 
 
 def _late(result: Result, number: int, demand: Demand) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval
@@ -210,6 +211,26 @@ class Workbench:
         model = compiled.members[0] if isinstance(compiled, Pool) else compiled
         with failing_on(candidate.name):
             return float(np.min(model.run(runs, warmup=int(runs > 1))))
+
+    def note_memory(self, candidates: Sequence[Candidate]) -> None:
+        """Compile candidates, run each once, and note what memory that takes of the process that does it.
+
+        Whoever cannot be run is found out by those who time it.
+        """
+        before = 0
+        for candidate in candidates:
+            try:
+                before = before or self.session.profiler.resident_bytes()
+                compiled = self.executable(candidate)
+                for model in compiled.members if isinstance(compiled, Pool) else (compiled,):
+                    model.run(1, warmup=0)
+                after = self.session.profiler.resident_bytes()
+            except (_core.ProfilerError, ProfilingError):
+                before = 0  # it may be another process now
+                continue
+            if before and after:
+                candidate.memory_bytes = max(0, after - before)
+            before = after
 
     def keep_only(self, candidates: Sequence[Candidate]) -> None:
         """Drop what was compiled for other candidates."""

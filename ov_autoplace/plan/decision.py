@@ -79,6 +79,8 @@ class Candidate:
             not compared.
         is_wrong: That is more than precision explains, so it is not taken.
         cores: How many cores of a CPU it kept busy, where that was measured.
+        memory_bytes: By how much it made the process grow in which it was compiled and run once, without
+            code; ``None`` where nobody looked.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Candidate:
     output_difference: float | None = None
     is_wrong: bool = False
     cores: float | None = None
+    memory_bytes: int | None = None
 
     def on(self, load: Load) -> FloatArray:
         """What was measured under a load, empty when it was not run so."""

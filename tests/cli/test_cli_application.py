@@ -56,6 +56,7 @@ def check_report(report: dict[str, Any], starts: list[str]) -> None:
     for candidate in ran:
         assert [load["start"] for load in candidate["loads"]] == starts
         assert candidate["cores"] > 0
+        assert candidate["memory_bytes"] > 0
         for load in candidate["loads"]:
             check_load(load)
     assert any(candidate["rival"] for candidate in report["candidates"])
@@ -71,6 +72,9 @@ def test_two_files_are_decided_and_the_plan_compiles_each(cli: Command, here: Pa
     check_report(report, ["det", "cls"])
     assert report["plan"] == json.loads((here / "application.plan.json").read_text())
     assert {part["name"] for part in report["plan"]["parts"]} == {"det", "cls"}
+    chosen = next(c for c in report["candidates"] if c["name"] == report["chosen"])
+    assert set(report["memory_bytes"]) == {"det", "cls"}
+    assert sum(report["memory_bytes"].values()) == chosen["memory_bytes"]
     # Cores that the plan may reserve would be lost to whatever this process compiles later.
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

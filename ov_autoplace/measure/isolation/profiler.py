@@ -236,6 +236,19 @@ class IsolatedProfiler:
                     continue
                 return _race_result(answer, payload, len(candidates), racing, failed)
 
+    def resident_bytes(self) -> int:
+        """Memory of the child; see ``_core.Profiler.resident_bytes``.
+
+        Raises:
+            ProfilerError: The child dies or hangs.
+        """
+        with self._child.lock:
+            try:
+                answer, _ = self._child.ask(self._child.running(), self._child.silence, call="resident_bytes")
+            except ProcessEndedError as cause:
+                raise _core.ProfilerError(f"the process that measures {cause}") from cause
+            return int(answer["bytes"])
+
     @property
     def pid(self) -> int:
         """Process id of the child; it changes when the child is started anew."""

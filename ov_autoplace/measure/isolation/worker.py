@@ -93,6 +93,10 @@ class Worker:
         self.executables[number].save_outputs(path, anew)
         return {}, b""
 
+    def do_resident_bytes(self) -> Answer:
+        """Tell how much memory this process holds."""
+        return {"bytes": self.profiler.resident_bytes()}, b""
+
     def do_save_op_by_op(self, **how: Any) -> Answer:
         """Run a model op by op."""
         return {"differences": self.profiler.save_op_by_op(**how)}, b""

@@ -34,6 +34,7 @@ __all__ = ["Joint", "fairness", "proposals", "rivals"]
 
 _MOST_COMBINATIONS = 4096
 _CORES = "cores of the machine"
+_RESERVATION = "ENABLE_CPU_RESERVATION"
 _SHARING = 1.15  # measured on two cores, two and three models of 0.02 to 1 ms: 1.05 to 1.25
 
 
@@ -178,6 +179,8 @@ def label_of(plan: Plan, *, with_device: bool) -> str:
         label = "THROUGHPUT"
     elif _is_unpinned(plan):
         label = "no pinning"
+    elif isinstance(one, WholePlan) and _RESERVATION in one.properties:
+        label = counted(int(one.properties["INFERENCE_NUM_THREADS"]), "reserved core")
     if len(plan.models) > 1:
         label = f"{len(plan.models)} x {label}"
     return f"{label} on {plan.devices[0]}" if with_device else label
@@ -229,7 +232,7 @@ def _reserved(plan: Plan) -> Plan:
     own = {
         "INFERENCE_NUM_THREADS": str(_threads(plan)),
         "NUM_STREAMS": str(len(plan.models)),
-        "ENABLE_CPU_RESERVATION": "YES",
+        _RESERVATION: "YES",
         "ENABLE_CPU_PINNING": "YES",
     }
     return WholePlan(plan.devices[0], properties=own)

@@ -136,6 +136,7 @@ def test_reserved_cores_are_said_with_openvinos_properties_once_per_copy(
             "ENABLE_CPU_RESERVATION": "YES",
             "ENABLE_CPU_PINNING": "YES",
         }
+        assert label_of(one, with_device=False) == "4 reserved cores"
 
 
 def test_every_combination_is_proposed_once(cores: int) -> None:

@@ -20,8 +20,13 @@ from ov_autoplace.cli.app import app
 from ov_autoplace.decide.options import PROPERTY_NAMES, PlacerOptions
 
 DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
-# The tutorial ends with fine-tuning, so it runs where all of it can.
-RUN = ("cost-model.md", "extending.md", pytest.param("tutorial.md", marks=pytest.mark.torch))
+# The tutorial ends with fine-tuning, and that of a camera writes a page: each runs where all of it can.
+RUN = (
+    "cost-model.md",
+    "extending.md",
+    pytest.param("tutorial.md", marks=pytest.mark.torch),
+    pytest.param("tutorial-camera.md", marks=pytest.mark.bokeh),
+)
 
 PAGE = """
 ```console

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
+from openvino.op.util import Variable, VariableInfo
 
 from harness.applications import DEFAULT
 from ov_autoplace.devices.widths import Cores
-from sections import application_predictions, application_processes
+from sections import application_predictions, application_processes, language_model
 
 
 def test_rates_of_two_processes_count_relative_to_the_default_alone() -> None:
@@ -51,3 +54,50 @@ def test_random_plans_are_predicted_and_run(monkeypatch: pytest.MonkeyPatch) -> 
         # Of two models with equal weight, the mean of the seconds is the geometric one.
         rates = found["rates" if what == "predicted" else "measured rates"]
         np.testing.assert_allclose(found[what], 1 / np.sqrt(np.prod(rates, axis=1)))
+
+
+def small_decoder(*_: object) -> ov.Model:
+    """What a decoder of optimum-intel takes and keeps: every token is added to a state."""
+    shapes = {"input_ids": [1, -1], "attention_mask": [1, -1], "position_ids": [1, -1], "beam_idx": [-1]}
+    inputs = {
+        name: ops.parameter(shape, np.int32 if name == "beam_idx" else np.int64, name=name)
+        for name, shape in shapes.items()
+    }
+    for name, node in inputs.items():
+        node.output(0).get_tensor().set_names({name})
+    info = VariableInfo()
+    info.data_shape, info.data_type, info.variable_id = ov.PartialShape([1, -1]), ov.Type.f32, "past"
+    past = Variable(info)
+    before = ops.gather(
+        ops.read_value(np.zeros((1, 0), np.float32), past), inputs["beam_idx"], ops.constant(0, np.int64)
+    )
+    now = ops.add(inputs["input_ids"], inputs["position_ids"])
+    whole = ops.concat([before, ops.convert(now, "f32")], 1)
+    kept = ops.multiply(whole, ops.convert(inputs["attention_mask"], "f32"))
+    result = ops.result(ops.reduce_sum(kept, ops.constant(1, np.int64)))
+    return ov.Model([result], [ops.assign(whole, past)], list(inputs.values()))
+
+
+@pytest.mark.alone
+def test_a_decoder_answers_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(language_model, "exported", small_decoder)
+    monkeypatch.setattr(language_model, "_ROUNDS", 2)
+    found = language_model.decide_and_run("llama 4 x 128", seed=0, starts=1, prompt=6, tokens=3)
+    assert np.shape(list(found["seconds"].values())) == (2, 2, 2)
+    # The state is empty again before each prompt, and grows by every token: 1 + position, 9 of them.
+    request = ov.Core().compile_model(small_decoder(), "CPU").create_infer_request()
+    for _ in range(2):
+        language_model.answer(request, prompt=6, tokens=3)
+    assert request.get_output_tensor().data == pytest.approx(sum(range(1, 10)))
+
+
+def test_phases_of_a_decoder_are_compared_in_the_same_rounds() -> None:
+    seconds = {"AUTOPLACE:CPU": [[0.02, 0.05]] * 6, "CPU": [[0.01, 0.09]] * 6}
+    found = {"llama": {"threads": [1, 1], "decision_seconds": [3.0], "seconds": seconds}}
+    result = language_model.result_of(found, 10, [])
+    (row,) = result.tables[0].rows
+    assert [cell.split(" ")[0] for cell in row[1:5]] == ["1", "0.700", "2.000", "0.556"]
+    assert row[5] == "10.00, 9.000"
+    assert [case.ratio for case in result.winning] == pytest.approx([0.7])
+    assert "MISSED" not in result.remarks[0]
+    assert result.remarks[1].endswith("llama, whole answer; llama, decode")

@@ -55,6 +55,7 @@ SECTIONS = {
     "application-rates": Section("application_rates"),
     "application-processes": Section("application_processes"),
     "application-predictions": Section("application_predictions"),
+    "language-model": Section("language_model"),
     "paced": Section("paced", needs_gpu=True),
     "compilation": Section("compilation"),
     "simulation": Section("simulation"),

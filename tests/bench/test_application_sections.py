@@ -9,8 +9,13 @@ from openvino import opset13 as ops
 from openvino.op.util import Variable, VariableInfo
 
 from harness.applications import DEFAULT
+from ov_autoplace.application.race import Result
+from ov_autoplace.application.workload import Demand
 from ov_autoplace.devices.widths import Cores
-from sections import application_predictions, application_processes, language_model
+from ov_autoplace.measure.workload import Outcome
+from problems.xrbench import SCENARIOS, build, layers, macs, scenario
+from sections import application_predictions, application_processes, application_rates, language_model
+from sections import xrbench as xrbench_section
 
 
 def test_rates_of_two_processes_count_relative_to_the_default_alone() -> None:
@@ -101,3 +106,60 @@ def test_phases_of_a_decoder_are_compared_in_the_same_rounds() -> None:
     assert [case.ratio for case in result.winning] == pytest.approx([0.7])
     assert "MISSED" not in result.remarks[0]
     assert result.remarks[1].endswith("llama, whole answer; llama, decode")
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "gigas"),
+    [("ES_RITNet", 42, 1.085), ("AS_ED_TCN", 4, 0.372), ("KD_res8_narrow", 8, 0.00676)],
+)
+def test_networks_of_layer_lists_multiply_as_often_as_the_lists_say(
+    name: str, count: int, gigas: float
+) -> None:
+    convolutions = [op for op in build(name).get_ops() if op.get_type_name() == "Convolution"]
+    assert len(convolutions) == len(layers(name)) == count
+    found = 0
+    for op in convolutions:
+        weights, pixels = op.input(1).get_shape(), op.output(0).get_shape()[2:]
+        found += int(np.prod(weights) * np.prod(pixels))
+    assert found == macs(name) == pytest.approx(gigas * 1e9, rel=2e-3)
+
+
+def test_scenarios_ask_for_the_work_that_the_lists_say() -> None:
+    asked = {
+        name: sum(macs(network) * frames * (follows[1:] or [1])[0] for network, frames, *follows in rows)
+        for name, rows in SCENARIOS.items()
+    }
+    assert {name: round(work / 1e9) for name, work in asked.items()} == {
+        "VR gaming": 678,
+        "AR gaming": 1454,
+        "AR assistant": 1694,
+        "social interaction A": 1187,
+        "social interaction B": 501,
+        "outdoor activity A": 707,
+        "outdoor activity B": 436,
+    }
+    application = scenario("outdoor activity B", 16, 2.0)
+    by_name = {demand.start: (demand.rate, demand.deadline_seconds) for demand in application.load}
+    assert by_name["KD_res8_narrow"] == pytest.approx((1.5, 2 / 3))
+    assert by_name["OD_D2go_FasterRCNN"] == pytest.approx((15, 2 / 30))
+    (chain,) = application.chains
+    assert (chain.source, chain.target, chain.times) == ("KD_res8_narrow", "ASR_EM_24L", 0.2)
+
+
+def test_the_score_is_the_share_in_time_times_the_share_that_was_not_dropped() -> None:
+    latencies = (np.array([5e-3, 15e-3, np.inf]), np.array([9e-3, 10e-3]))
+    ran = Result([Outcome(np.ones(2), latencies, np.ones(2), np.ones(2), 1.0)])
+    load = [Demand(name, rate=1.0, deadline_seconds=10e-3) for name in "ab"]
+    assert xrbench_section.score(load, ran) == pytest.approx((1 / 3 * 2 / 3 + (1 + 1 / 2) / 2) / 2, rel=1e-5)
+
+
+def test_headrooms_are_compared_with_the_best_of_openvinos() -> None:
+    levels = {DEFAULT: 0.5, "no pinning": 2.0, "one thread each": 4.0, "ours": 3.0}
+    one = {"chosen": "ours", "decision_seconds": 1.0, "headrooms": levels}
+    late = one | {"headrooms": dict.fromkeys(levels, 0.0), "scores": dict.fromkeys(levels, 0.25)}
+    result = application_rates.result_of({"in time": one}, [], "", 1.3)
+    assert result.tables[0].rows[0][2:5] == ("3.00", "no pinning", "1.50")
+    assert "MISSED" not in result.remarks[0]
+    result = application_rates.result_of({"late": late}, [], "")
+    assert result.tables[0].rows[0][2:5] == ("0.00", DEFAULT, "1.00")
+    assert "0.25, 0.25" in result.tables[0].rows[0]

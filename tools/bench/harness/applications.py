@@ -12,12 +12,13 @@ from harness.environment import PAIRS, core_of
 from harness.process import Pieces
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.application.answer import ApplicationPlan
-from ov_autoplace.application.bench import Bench
+from ov_autoplace.application.bench import Bench, Model
 from ov_autoplace.application.candidates import Joint, predict, proposals, rivals
 from ov_autoplace.application.place import place_application
 from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores
+from ov_autoplace.plan.plan import JointPlan
 
 DEFAULT = "OpenVINO's default"
 OWN = (DEFAULT, "THROUGHPUT", "no pinning", "best hint of each alone")
@@ -80,8 +81,17 @@ def decided(application: Application, seed: int) -> Iterator[Decided]:
     with opened(application, seed) as race:
         bench, cores = race.bench, Cores.of_this_process().usable
         known = rivals(bench.models, cores)
-        plan = next(j for j in (*known, *proposals(bench.models, cores)) if j.plan.key == answer.plan.key)
+        alike = (j for j in (*known, *proposals(bench.models, cores)) if j.plan.key == answer.plan.key)
+        # Of many models, not every combination is proposed, and which ones depends on times.
+        plan = next(alike, None) or _of_settings(answer.plan, bench.models)
         joints = list(dict.fromkeys([*known, plan]))
         for joint in joints:
             predict(joint, bench.models, application, cores)
         yield Decided(answer, seconds, race, plan, joints)
+
+
+def _of_settings(plan: JointPlan, models: Sequence[Model]) -> Joint:
+    """A plan as a candidate, made of the ways in which its models run."""
+    by_model = [{setting.plan: setting for setting in model.settings} for model in models]
+    settings = [known[plan.part(m.name).plan] for m, known in zip(models, by_model, strict=True)]
+    return Joint(plan.name, plan, settings=tuple(settings))

@@ -53,6 +53,7 @@ SECTIONS = {
     "quota": Section("quota"),
     "applications": Section("applications"),
     "application-rates": Section("application_rates"),
+    "xrbench": Section("xrbench"),
     "application-processes": Section("application_processes"),
     "application-predictions": Section("application_predictions"),
     "language-model": Section("language_model"),

@@ -6,15 +6,17 @@ compiled anew, and each is loaded until it keeps its deadlines no more.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.applications import OWN, decided, each
 from harness.process import Pieces
-from harness.result import Result, Table, bar, geometric_mean
+from harness.result import Case, Result, Table, bar, geometric_mean
 from problems.applications import OPEN, of_rates
 
 _TIMEOUT = 180.0
 _HEADROOM = 1.3
+_LEAST = 0.01  # headroom that a ratio is made of, where none is kept
 
 
 def run(quick: bool, seed: int, applications: tuple[str, ...] = ()) -> Result:
@@ -28,21 +30,49 @@ def run(quick: bool, seed: int, applications: tuple[str, ...] = ()) -> Result:
     pieces = Pieces(timeout=_TIMEOUT)
     names = ("camera",) if quick else OPEN
     found = each(pieces, names, applications, decide_and_load, seed=seed)
-    rows, gains = [], []
+    return result_of(found, pieces.remarks, "Rates and deadlines of several models", _HEADROOM)
+
+
+def result_of(
+    found: Mapping[str, Mapping[str, Any]], failures: Sequence[str], title: str, wanted: float = 0.0
+) -> Result:
+    """What was found of applications, with scores where they have some.
+
+    Args:
+        found: Of each application ``headrooms``, and perhaps ``scores``, of each plan by name.
+        failures: Why others are missing.
+        title: Of the section.
+        wanted: The headroom over that of the best of OpenVINO's own settings, as the mean; 0 = any.
+    """
+    rows, cases, gains = [], [], []
     for name, one in found.items():
-        ours = one["headrooms"][one["chosen"]]
-        rival = max((who for who in one["headrooms"] if who in OWN), key=one["headrooms"].__getitem__)
-        gains.append(ours / max(one["headrooms"][rival], 1e-9))
-        every = ", ".join(f"{who} {value:.2f}" for who, value in one["headrooms"].items())
+        levels, chosen = one["headrooms"], one["chosen"]
+        rival = max((who for who in levels if who in OWN), key=levels.__getitem__)
+        gains.append(max(levels[chosen], _LEAST) / max(levels[rival], _LEAST))
+        cases.append(Case(name, rival, 1 / gains[-1], f"plan: {chosen}"))
+        cells = [", ".join(f"{who} {value:.2f}" for who, value in levels.items())]
+        if scores := one.get("scores"):
+            best = max(value for who, value in scores.items() if who in OWN)
+            cells.append(f"{scores[chosen]:.2f}, {best:.2f}")
         seconds = f"{one['decision_seconds']:.1f}"
-        rows.append((name, one["chosen"], f"{ours:.2f}", rival, f"{gains[-1]:.2f}", every, seconds))
-    remarks = list(pieces.remarks)
+        rows.append((name, chosen, f"{levels[chosen]:.2f}", rival, f"{gains[-1]:.2f}", *cells, seconds))
+    remarks = list(failures)
     if gains:
-        mean = geometric_mean(gains)
-        remarks.append(bar("headroom of OpenVINO's own settings over ours", 1 / _HEADROOM, 1 / mean))
-    columns = ("application", "plan", "headroom", "best of OpenVINO's", "over it", "all", "decision s")
+        what, mean = "headroom of OpenVINO's own settings over ours", 1 / geometric_mean(gains)
+        remarks.append(bar(what, 1 / wanted, mean) if wanted else f"{what}: {mean:.3g}")
+    scored = ("score: plan, best of OpenVINO's",) * any("scores" in one for one in found.values())
+    columns = (
+        "application",
+        "plan",
+        "headroom",
+        "best of OpenVINO's",
+        "over it",
+        "all",
+        *scored,
+        "decision s",
+    )
     table = Table("The largest factor on all rates with which deadlines are kept", columns, rows)
-    return Result("Rates and deadlines of several models", (table,), (), (), tuple(remarks), {"found": found})
+    return Result(title, (table,), (), tuple(cases), tuple(remarks), {"found": dict(found)})
 
 
 def decide_and_load(name: str, seed: int) -> dict[str, Any]:

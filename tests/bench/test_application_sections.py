@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
 from openvino.op.util import Variable, VariableInfo
 
-from harness.applications import DEFAULT
+from harness.applications import DEFAULT, of_settings
 from ov_autoplace.application.race import Result
 from ov_autoplace.application.workload import Demand
-from ov_autoplace.devices.widths import Cores
+from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.measure.workload import Outcome
+from ov_autoplace.plan.decision import Candidate
+from ov_autoplace.plan.plan import JointPlan, Part, WholePlan
 from problems.xrbench import SCENARIOS, build, layers, macs, scenario
 from sections import application_predictions, application_processes, application_rates, language_model
 from sections import xrbench as xrbench_section
@@ -151,6 +156,17 @@ def test_the_score_is_the_share_in_time_times_the_share_that_was_not_dropped() -
     ran = Result([Outcome(np.ones(2), latencies, np.ones(2), np.ones(2), 1.0)])
     load = [Demand(name, rate=1.0, deadline_seconds=10e-3) for name in "ab"]
     assert xrbench_section.score(load, ran) == pytest.approx((1 / 3 * 2 / 3 + (1 + 1 / 2) / 2) / 2, rel=1e-5)
+
+
+def test_a_plan_that_is_not_proposed_again_is_made_of_the_ways_its_models_run() -> None:
+    plans = [WholePlan("CPU"), WholePlan("CPU", Width(1))]
+    models: Any = [
+        SimpleNamespace(name=name, settings=[Candidate(p.name, p) for p in plans]) for name in "ab"
+    ]
+    plan = JointPlan("reversed", (Part("b", plans[0]), Part("a", plans[1])))
+    found = of_settings(plan, models)
+    assert found.plan == plan
+    assert found.settings == (models[0].settings[1], models[1].settings[0])
 
 
 def test_headrooms_are_compared_with_the_best_of_openvinos() -> None:

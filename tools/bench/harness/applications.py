@@ -83,14 +83,14 @@ def decided(application: Application, seed: int) -> Iterator[Decided]:
         known = rivals(bench.models, cores)
         alike = (j for j in (*known, *proposals(bench.models, cores)) if j.plan.key == answer.plan.key)
         # Of many models, not every combination is proposed, and which ones depends on times.
-        plan = next(alike, None) or _of_settings(answer.plan, bench.models)
+        plan = next(alike, None) or of_settings(answer.plan, bench.models)
         joints = list(dict.fromkeys([*known, plan]))
         for joint in joints:
             predict(joint, bench.models, application, cores)
         yield Decided(answer, seconds, race, plan, joints)
 
 
-def _of_settings(plan: JointPlan, models: Sequence[Model]) -> Joint:
+def of_settings(plan: JointPlan, models: Sequence[Model]) -> Joint:
     """A plan as a candidate, made of the ways in which its models run."""
     by_model = [{setting.plan: setting for setting in model.settings} for model in models]
     settings = [known[plan.part(m.name).plan] for m, known in zip(models, by_model, strict=True)]

@@ -19,7 +19,7 @@ from ov_autoplace.application.candidates import fairness, predict, proposals
 from ov_autoplace.devices.widths import Cores
 from problems.applications import closed
 
-_TIMEOUT = 120.0
+_TIMEOUT = 180.0
 _NAMES = ("two classifiers", "squeezenet and bert", "three small", "four customers")
 _PLANS, _ROUNDS, _SECONDS, _REQUESTS = 15, 7, 0.1, 3  # seconds at least, and requests of the slowest model
 _ERROR = 0.12

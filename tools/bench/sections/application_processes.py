@@ -31,7 +31,7 @@ from ov_autoplace.devices.widths import Width
 from problems.applications import CLOSED
 from problems.models import MODELS
 
-_TIMEOUT = 120.0
+_TIMEOUT = 180.0
 _STARTS, _ROUNDS, _SECONDS, _REQUESTS = 3, 5, 0.25, 8  # seconds at least, and requests of the slower model
 _WANTED = 1.5
 _PLAN, _NARROW = "plan", "one thread each"

@@ -43,7 +43,7 @@ help:
 	@echo 'make test-fleet  the commands for many machines, on a Ray cluster of several nodes here'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
 	@echo 'make test-integrations AUTOPLACE in optimum-intel, torch.compile, NNCF models, openvino_tokenizers'
-	@echo 'make test-sanitize the native library under AddressSanitizer and ThreadSanitizer'
+	@echo 'make test-sanitize the native library under address, undefined behaviour and thread sanitizers'
 	@echo 'make test-gpu    tests on the real GPU plugin, on a virtual GPU'
 	@echo 'make fuzz        every reader against made-up files; make faults: a kill, a full disk, at every write'
 	@echo 'make lint        ruff, mypy, clang-format, one-way imports, the type stub of the C++ core, the documents'

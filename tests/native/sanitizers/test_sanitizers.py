@@ -30,7 +30,10 @@ SEEDS = (20, 13)
 Program = Callable[..., None]
 
 
-@pytest.fixture(scope="module", params=[pytest.param("address", marks=pytest.mark.smoke), "thread"])
+ADDRESS = "address,undefined"
+
+
+@pytest.fixture(scope="module", params=[pytest.param(ADDRESS, marks=pytest.mark.smoke), "thread"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Runs one of the programs with the library as its second argument, both with a sanitizer."""
     build = tmp_path_factory.mktemp(request.param)
@@ -86,7 +89,7 @@ def test_applications(program: Program, schedules: list[tuple[Path, Path, Path]]
 
 
 @pytest.mark.parametrize(
-    "program", ["address"], indirect=True
+    "program", [ADDRESS], indirect=True
 )  # The other one cannot make threads after a fork.
 def test_schedules_in_a_forked_process(program: Program, schedules: list[tuple[Path, Path, Path]]) -> None:
     for files in schedules:

@@ -8,7 +8,8 @@ from typing import Any
 
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.plan.plan import JointPlan, Part, Plan, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import Plan, WholePlan
 
 __all__ = ["IN_CALLER", "ONE_THREAD", "part", "saved"]
 

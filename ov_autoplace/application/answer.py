@@ -20,7 +20,8 @@ from ov_autoplace.devices.models import read_model
 from ov_autoplace.devices.widths import Cores, confining_width
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Decision
-from ov_autoplace.plan.plan import JointPlan, WholePlan, read_joint_plan
+from ov_autoplace.plan.joint import JointPlan, read_joint_plan
+from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.plugin.device import compile_part
 
 __all__ = ["ApplicationPlan"]

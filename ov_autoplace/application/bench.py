@@ -31,7 +31,8 @@ from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.workload import Callers, Workload
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.plan import HINT, JointPlan, Plan, PoolPlan, WholePlan
+from ov_autoplace.plan.joint import JointPlan
+from ov_autoplace.plan.plan import HINT, Plan, PoolPlan, WholePlan
 
 __all__ = ["UNPINNED", "Bench", "Model"]
 

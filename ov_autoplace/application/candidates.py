@@ -28,7 +28,8 @@ from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.names import property_text
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.plan import HINT, JointPlan, Part, Plan, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import HINT, Plan, WholePlan
 
 __all__ = ["Joint", "fairness", "proposals", "rivals"]
 

@@ -20,18 +20,9 @@ from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.plan.annotation import annotated_placement, set_affinities
+from ov_autoplace.plan.joint import Part, read_joint_plan
 from ov_autoplace.plan.placement import Placement
-from ov_autoplace.plan.plan import (
-    HINT,
-    LanePlan,
-    Member,
-    Part,
-    Plan,
-    PoolPlan,
-    SplitPlan,
-    WholePlan,
-    read_joint_plan,
-)
+from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache

@@ -33,7 +33,7 @@ from ov_autoplace.plugin.core_properties import (
 )
 
 if TYPE_CHECKING:
-    from ov_autoplace.plan.plan import Part
+    from ov_autoplace.plan.joint import Part
 
 __all__ = ["DEVICE_NAME", "compile_part", "register", "unregister"]
 

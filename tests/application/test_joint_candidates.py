@@ -18,7 +18,8 @@ from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Load
-from ov_autoplace.plan.plan import JointPlan, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.joint import JointPlan
+from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 
 ONE = WholePlan("CPU", Width(1, in_caller=True))
 TWO = WholePlan("CPU", Width(2))

@@ -31,7 +31,8 @@ from ov_autoplace.errors import AutoplaceError, PlacementError
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.plan import JointPlan, LanePlan, Part, PoolPlan, SplitPlan, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan
 
 DEFAULT = WholePlan("CPU")
 ON_GPU = WholePlan("GPU")

@@ -20,7 +20,8 @@ from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.workload import Outcome, Span
 from ov_autoplace.plan.decision import Load
 from ov_autoplace.plan.findings import Finding, Kind
-from ov_autoplace.plan.plan import JointPlan, Part, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import WholePlan
 from scripted_session import NOISE
 
 SPANS = (Span(0, 0, 0.0, 1e-3, 0),)

@@ -22,7 +22,8 @@ from ov_autoplace import ApplicationPlan
 from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
-from ov_autoplace.plan.plan import JointPlan, Plan, PoolPlan
+from ov_autoplace.plan.joint import JointPlan
+from ov_autoplace.plan.plan import Plan, PoolPlan
 
 THREADS, REQUESTS, AT_ONCE, VARIANTS = 8, 10_000, 4, 8
 

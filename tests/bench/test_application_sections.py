@@ -17,7 +17,8 @@ from ov_autoplace.application.workload import Demand
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.measure.workload import Outcome
 from ov_autoplace.plan.decision import Candidate
-from ov_autoplace.plan.plan import JointPlan, Part, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import WholePlan
 from problems.xrbench import SCENARIOS, build, layers, macs, scenario
 from sections import application_predictions, application_processes, application_rates, language_model
 from sections import xrbench as xrbench_section

@@ -16,7 +16,8 @@ from joint_plans import IN_CALLER, ONE_THREAD, part
 from language_model import LanguageModel
 from ov_autoplace.application.answer import ApplicationPlan
 from ov_autoplace.application.export import genai_code
-from ov_autoplace.plan.plan import JointPlan, Plan, WholePlan
+from ov_autoplace.plan.joint import JointPlan
+from ov_autoplace.plan.plan import Plan, WholePlan
 from processes import run, run_python
 
 DEFAULT = WholePlan("CPU")

@@ -19,7 +19,8 @@ from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import AutoplaceError, OptionError, PlacementError
 from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
-from ov_autoplace.plan.plan import JointPlan, Part, Plan, SplitPlan, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import Plan, SplitPlan, WholePlan
 
 CALLER = WholePlan("CPU", Width(1, in_caller=True))
 RATE = WholePlan("CPU", properties={"PERFORMANCE_HINT": "THROUGHPUT"})

@@ -18,7 +18,8 @@ from ov_autoplace.application.workload import Application
 from ov_autoplace.measure.workload import Outcome, Span
 from ov_autoplace.plan.decision import Decision, Load
 from ov_autoplace.plan.findings import Finding, Kind
-from ov_autoplace.plan.plan import JointPlan, Part, WholePlan
+from ov_autoplace.plan.joint import JointPlan, Part
+from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.report import write_report
 from ov_autoplace.report.contents import application_contents
 from report_tables import HOSTILE

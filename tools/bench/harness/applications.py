@@ -18,7 +18,7 @@ from ov_autoplace.application.place import place_application
 from ov_autoplace.application.race import JointRace
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores
-from ov_autoplace.plan.plan import JointPlan
+from ov_autoplace.plan.joint import JointPlan
 
 DEFAULT = "OpenVINO's default"
 OWN = (DEFAULT, "THROUGHPUT", "no pinning", "best hint of each alone")

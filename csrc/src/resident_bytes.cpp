@@ -26,15 +26,16 @@ std::uint64_t resident_bytes() {
     // Of each mapping a line with its addresses, permissions, offset, device, inode and path, and then lines
     // such as "Rss:   12 kB".
     for (std::string line; std::getline(maps, line);) {
-        std::istringstream words(line);
-        std::string first, permissions, offset, device, inode, path;
-        words >> first;
-        if (first.empty() || first.back() != ':') {
-            words >> permissions >> offset >> device >> inode >> path;
+        const std::size_t end = line.find(' ');
+        const bool is_mapping = end == std::string::npos || end == 0 || line[end - 1] != ':';
+        if (is_mapping) {
+            std::istringstream words(line);
+            std::string addresses, permissions, offset, device, inode, path;
+            words >> addresses >> permissions >> offset >> device >> inode >> path;
             counts = permissions.find('x') == std::string::npos && !is_library(path);
-        } else if (counts && first == "Rss:") {
+        } else if (counts && line.compare(0, end, "Rss:") == 0) {
             std::uint64_t kilobytes = 0;
-            words >> kilobytes;
+            std::istringstream(line.substr(end)) >> kilobytes;
             total += 1024 * kilobytes;
         }
     }

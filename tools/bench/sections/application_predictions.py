@@ -26,7 +26,7 @@ _ERROR = 0.12
 
 
 def run(quick: bool, seed: int, applications: tuple[str, ...] = (), plans: int = _PLANS) -> Result:
-    """A row for each of four applications; about two minutes.
+    """A row for each of four applications; about a minute and a half.
 
     Args:
         quick: Five plans of one of them.

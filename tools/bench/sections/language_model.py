@@ -23,7 +23,7 @@ from harness.process import Pieces
 from harness.result import Case, Result, Table, bar, interval_cell, measured_ratio
 from ov_autoplace._base.statistics import paired_ratio
 
-_TIMEOUT = 90.0
+_TIMEOUT = 180.0
 _PROMPT, _TOKENS = 128, 64
 _STARTS, _ROUNDS = 3, 9
 _NEVER_BELOW = 0.98

@@ -17,7 +17,7 @@ import pytest
 from openvino import opset13 as ops
 
 from joint_plans import IN_CALLER, ONE_THREAD, part
-from lane_models import F32, by_name, towers
+from lane_models import F32, NARROW, by_name, towers
 from ov_autoplace import ApplicationPlan
 from ov_autoplace.devices.conditions import machine_lines
 from ov_autoplace.graph.model_hash import model_hash
@@ -116,7 +116,7 @@ class Known(NamedTuple):
         if name == "failing":
             for variant, given in enumerate(inputs):
                 given[1] = np.array([[variant]], np.int32)  # there are four rows
-        request = ov.Core().compile_model(model, "CPU", F32).create_infer_request()
+        request = ov.Core().compile_model(model, "CPU", {**F32, **NARROW}).create_infer_request()
         answers: list[np.ndarray | str] = []
         for given in inputs:
             try:

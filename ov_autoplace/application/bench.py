@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,6 +42,9 @@ UNPINNED = {"ENABLE_CPU_PINNING": "NO"}
 
 _THROUGHPUT = {HINT: "THROUGHPUT"}
 _ALONE_SECONDS, _MOST_CALLERS = 0.03, 8
+_SLOWER_WIDER = (
+    1.1  # a model that takes so many times as long on more threads does not get faster on still more
+)
 _DECISION_SECONDS = 4.0  # of a model alone
 _log = logging.getLogger("ov_autoplace")
 
@@ -88,6 +92,39 @@ class Model:
             ProfilingError: It cannot be compiled.
         """
         return _copies(self.bench.executable(setting))
+
+    def seconds_alone(self, setting: Candidate) -> float:
+        """What a request takes where nothing else runs, which is measured once; infinite where it fails."""
+        if not setting.dropped and not len(setting.on(Load.APPLICATION)):
+            try:
+                workload = Workload(self.session.profiler, (self.copies(setting),))
+                outcome = workload.run([Callers(0, self.callers)], _ALONE_SECONDS)
+            except ProfilingError as cause:
+                setting.dropped = str(cause)
+            else:
+                setting.remember(Load.APPLICATION, 1 / outcome.rates)
+                setting.cores = outcome.cores
+        return setting.median(Load.APPLICATION)
+
+    def may_be_faster(self, share: int, candidate: Candidate, others: Sequence[Candidate]) -> bool:
+        """Whether a width may be of use: not where the next narrower one took longer than those below it.
+
+        Args:
+            share: Threads that are always tried, because people set an equal share of the cores by hand.
+            candidate: On one width, or as OpenVINO chooses, which may always be of use.
+            others: Those that were tried before, from which the narrower ones are taken.
+        """
+        width = _width(candidate)
+        if width is None or width.threads == share:
+            return True
+        seconds: dict[int, float] = {}
+        for other in others:
+            own = _width(other)
+            if own and own.threads < width.threads and other.plan.devices == candidate.plan.devices:
+                least = seconds.get(own.threads, math.inf)
+                seconds[own.threads] = min(self.seconds_alone(other), least)
+        *below, last = sorted(seconds) or [0]
+        return not below or seconds[last] <= _SLOWER_WIDER * min(seconds[threads] for threads in below)
 
     @property
     def source(self) -> str:
@@ -219,20 +256,17 @@ class Bench:
         Raises:
             ProfilingError: A model runs in no way.
         """
+        share = Cores.of_this_process().share(len(self.models))
         for model in self.models:
             plans = [*model.possible_plans(), *self._answers(model)]
             candidates = [Candidate(plan.name, plan) for plan in plans]
-            model.bench.note_memory(candidates)
-            for setting in model.bench.enter(candidates, lambda *_: True):
-                try:
-                    workload = Workload(model.session.profiler, (model.copies(setting),))
-                    outcome = workload.run([Callers(0, model.callers)], _ALONE_SECONDS)
-                except ProfilingError as cause:
-                    setting.dropped = str(cause)
-                    continue
-                setting.remember(Load.APPLICATION, 1 / outcome.rates)
-                setting.cores = outcome.cores
-                model.settings.append(setting)
+            tried: list[Candidate] = []
+            for candidate in candidates:
+                if model.may_be_faster(share, candidate, tried):
+                    model.bench.note_memory([candidate])
+                    tried.append(candidate)
+            entered = model.bench.enter(tried, lambda *_: True)
+            model.settings = [setting for setting in entered if math.isfinite(model.seconds_alone(setting))]
             if not model.settings:
                 raise ProfilingError(f"{model.name!r} cannot be run: {candidates[0].dropped}")
 
@@ -303,6 +337,11 @@ class Bench:
             return Callers(numbers[demand.start], plan.part(demand.start).callers, arrivals)
 
         return [of(demand) for demand in self.application.load]
+
+
+def _width(setting: Candidate) -> Width | None:
+    """Of each copy; ``None`` where OpenVINO chooses it."""
+    return setting.plan.models[0].width
 
 
 def _copies(compiled: Compiled) -> tuple[Executable, ...]:

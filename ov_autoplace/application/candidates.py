@@ -73,7 +73,8 @@ class Joint(Candidate):
 
 def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -> list[Joint]:
     """What people set by hand: the same for all models, or for each what is best for it alone."""
-    share = max(1, cores // len(models))
+    here = Cores.of_this_process()
+    share = here.share(len(models))
     kinds: list[tuple[str, list[Candidate | None], dict[str, bool]]] = [
         ("OpenVINO's default", _all(models, lambda plan: plan.is_default), {}),
         ("THROUGHPUT", _all(models, _has_hint), {}),
@@ -84,7 +85,7 @@ def rivals(models: Sequence[Model], cores: int, machine: tuple[str, ...] = ()) -
         ("best hint of each alone", _all(models, lambda plan: plan.is_default or _has_hint(plan)), {}),
         ("best of each alone", [model.alone for model in models], {}),
     ]
-    found, here = [], Cores.of_this_process()
+    found = []
     for name, settings, how in kinds:
         known = tuple(setting for setting in settings if setting is not None)
         if len(known) == len(models) and not (how.get("is_reserved") and share * len(models) > cores):

@@ -44,7 +44,8 @@ _ALIKE = MINIMAL_GAIN / 2  # in rate, so that the 99th percentile decides
 _RESERVED_GAIN = 0.05  # least gain in rate that reserved cores are worth
 _CLEARLY = 0.9  # of a 99th percentile, that it decides between plans of one rate
 _TAIL = 99.0
-_OPEN_REQUESTS, _SHORTEST_OPEN = 25, 0.15
+_OPEN_REQUESTS, _FEWEST_REQUESTS, _SHORTEST_OPEN = 25, 8, 0.15
+_OPEN_RUNS = 24  # of a decision: first looks, and levels with their second tries
 _WATCHED, _SHORTEST_WATCHED, _LONGEST_WATCHED = 6, 0.01, 0.2  # inferences of the slowest; seconds
 _PERIODS = 10  # of a rate without a deadline: what begins has to end within so many
 _MUCH_TIGHTER = 3.0  # than the best, beyond which nobody is raced
@@ -112,6 +113,7 @@ class JointRace:
         self.results: dict[Joint, Result] = {}
         self._workloads: dict[Joint, Workload] = {}
         self._failures: dict[Joint, str] = {}
+        self._longest = _LONGEST_SECONDS  # that rates are run, but for the fewest requests
 
     @property
     def application(self) -> Application:
@@ -340,6 +342,7 @@ class JointRace:
 
     def _by_headroom(self, ready: Sequence[Joint], field: Sequence[Joint]) -> Verdict:
         first = _FIRST * max(joint.likely_headroom for joint in ready)
+        self._longest = self.budget.free / _OPEN_RUNS
         looks = {joint: self._tightness(joint, first) for joint in ready}
         each = len(_STEPS) * self._open_seconds(first)
         finalists = _finalists(looks, _MUCH_TIGHTER, self._affordable(each))
@@ -405,7 +408,8 @@ class JointRace:
     def _open_seconds(self, factor: float) -> float:
         """How long rates are run: some requests of the slowest, and whole periods of a quota."""
         slowest = factor * min(demand.rate for demand in self.application.load if demand.is_open)
-        seconds = min(max(_OPEN_REQUESTS / slowest, _SHORTEST_OPEN), _LONGEST_SECONDS)
+        wanted = max(min(_OPEN_REQUESTS / slowest, self._longest), _FEWEST_REQUESTS / slowest)
+        seconds = min(max(wanted, _SHORTEST_OPEN), _LONGEST_SECONDS)
         quota = Cores.of_this_process().quota
         return seconds if quota is None else quota.whole_periods(seconds)
 

@@ -158,6 +158,10 @@ class Cores:
         """How many can be busy all the time, which a quota has to pay for in full, and always one."""
         return self.all if self.quota is None else max(1, int(self.quota.cores))
 
+    def share(self, parts: int) -> int:
+        """How many each of several equal parts has, 1 or more."""
+        return max(1, self.usable // parts)
+
     @cached_property
     def of_kind(self) -> Mapping[str, int]:
         """Performance (``"P"``) and efficiency (``"E"``) cores, where there are both; else empty."""

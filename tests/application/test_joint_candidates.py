@@ -17,7 +17,7 @@ from ov_autoplace.application.place import field_of
 from ov_autoplace.application.workload import Application
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.plan.decision import Load
+from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.joint import JointPlan
 from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 
@@ -159,6 +159,31 @@ def test_every_combination_is_proposed_once(cores: int) -> None:
     assert len({joint.plan for joint in found}) == len(found)
     assert len({joint.name for joint in found}) == len(found)
     assert not any(joint.is_rival for joint in found)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tried"),
+    [
+        ({1: 1.0, 2: 0.6, 4: 0.4}, [1, 2, 4, 8]),
+        ({1: 1.0, 2: 1.05, 4: 1.2}, [1, 2, 4]),
+        ({1: 1.0, 2: 1.2, 4: 0.4}, [1, 2]),
+        ({1: 1.0, 2: math.inf}, [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("share", [1, 8])
+def test_a_model_that_got_slower_on_more_threads_is_not_tried_on_still_more(
+    seconds: dict[int, float], tried: list[int], share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_cores(monkeypatch, 16)
+    alone: Alone = {f"{n} thread{'s' * (n > 1)}": (taken, 1.0) for n, taken in seconds.items()}
+    (model,) = played(application(("a",)), alone)
+    entered: list[Candidate] = []
+    for own in model.settings:
+        if model.may_be_faster(share, own, entered):
+            entered.append(own)
+    widths = [own.plan.models[0].width for own in entered]
+    assert widths.count(None) == 3  # the default, THROUGHPUT, no pinning
+    assert [width.threads for width in widths if width] == sorted({*tried, share})
 
 
 def test_who_reserves_most_cores_is_compiled_first(monkeypatch: pytest.MonkeyPatch) -> None:

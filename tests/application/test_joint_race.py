@@ -263,17 +263,21 @@ class QueueBench:
 
     application: Application
     queues: Mapping[str, Queue]
+    requests: list[float] = field(default_factory=list)
 
     def compile(self, plan: JointPlan, settings: object) -> Queue:
         return self.queues[plan.name]
 
     def callers(self, plan: JointPlan, seconds: float, factor: float, seed: int) -> float:
+        self.requests.append(seconds * factor * self.application.load[0].rate)
         return factor
 
 
-def headroom_decided(likely: float, **keeps: float) -> tuple[Verdict, JointRace]:
+def headroom_decided(
+    likely: float, *, rate: float = 100, budget: float = 30.0, **keeps: float
+) -> tuple[Verdict, JointRace]:
     """A race of plans, the first of which is the default and all but ``ours`` set by hand."""
-    given = application(("a",), load=[{"start": "a", "rate": 100, "deadline_ms": 10}])
+    given = application(("a",), load=[{"start": "a", "rate": rate, "deadline_ms": 10}])
     queues = {name: Queue(factor) for name, factor in keeps.items()}
     field = [
         Joint(
@@ -285,7 +289,7 @@ def headroom_decided(likely: float, **keeps: float) -> tuple[Verdict, JointRace]
         )
         for name in keeps
     ]
-    race = JointRace(cast("Any", QueueBench(given, queues)), Budget(30.0))
+    race = JointRace(cast("Any", QueueBench(given, queues)), Budget(budget))
     return race.decide(field), race
 
 
@@ -304,3 +308,12 @@ def test_who_keeps_deadlines_at_the_highest_rates_wins(likely: float) -> None:
 def test_theirs_is_kept_where_ours_keeps_no_higher_rate() -> None:
     verdict, _ = headroom_decided(4.0, default=3.0, theirs=5.0, ours=5.0)
     assert verdict.winner.name == "theirs"
+
+
+@pytest.mark.parametrize(("budget", "requests"), [(60.0, 19.2), (4.0, 8.0)])
+def test_low_rates_are_run_for_fewer_requests_where_time_is_short(budget: float, requests: float) -> None:
+    """0.96 times 20 requests per second: as many as a second has, or eight."""
+    verdict, race = headroom_decided(1.6, rate=20, budget=budget, default=1.0, theirs=1.0, ours=2.0)
+    assert verdict.winner.name == "ours"
+    looks = cast("Any", race.bench).requests[:3]
+    assert looks == pytest.approx([requests] * 3)

@@ -78,6 +78,11 @@ def result_of(
 def decide_and_load(name: str, seed: int) -> dict[str, Any]:
     """Decide one application of given rates; the headroom of its plan and of every rival, measured anew."""
     with decided(of_rates(name), seed) as found:
-        levels = found.race.headrooms(found.joints)
-    headrooms = {joint.name: level for joint, level in levels.items()}
+        levels = {joint: [level] for joint, level in found.race.headrooms(found.joints).items()}
+        own = [joint for joint in levels if joint.name in OWN]
+        best = max(own, key=levels.__getitem__)
+        for _ in range(_AGAIN):  # a level is kept or not by a single late request
+            for joint, level in found.race.headrooms([best, found.plan]).items():
+                levels[joint].append(level)
+    headrooms = {joint.name: float(np.mean(own)) for joint, own in levels.items()}
     return {"chosen": found.plan.name, "decision_seconds": found.seconds, "headrooms": headrooms}

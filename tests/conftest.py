@@ -86,9 +86,13 @@ def _away_from_the_sources(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test, and no process that one starts, reads or writes the real user's cache folder."""
+    """No test, and no process that one starts, reads or writes the real user's cache folder.
+
+    Nor does a test find what another one decided.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("AUTOPLACE_CACHE", "NO")
         yield
 
 

@@ -1,4 +1,4 @@
-"""``ov-autoplace cache``: what was measured of this machine and is kept in the user's cache folder."""
+"""``ov-autoplace cache``: what was measured and decided and is kept in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def cache(
     ] = None,
     as_json: arguments.Json = False,
 ) -> None:
-    """What transfers between devices cost on this machine, which is measured once and kept.
+    """What is kept of this machine: costs of transfers between its devices, and decisions about models.
 
-    The folder is $XDG_CACHE_HOME/ov-autoplace, or ~/.cache/ov-autoplace. Decisions about models are not
-    there but in the folder that CACHE_DIR names.
+    The folder is $XDG_CACHE_HOME/ov-autoplace, or ~/.cache/ov-autoplace. Decisions of programs that name a
+    CACHE_DIR are in that folder, beside OpenVINO's own files, and not listed here.
     """
     paths = _chosen(entries or [])
     if action is _Action.RM:
@@ -66,11 +66,12 @@ def cache(
         print_json({"folder": str(_folder()), "entries": rows})
     elif rows:
         columns = {"bytes": ">size", "sizes": ">sizes", "set": "~properties set", "remark": "~remark"}
+        columns |= {"decision": "~decision"}
         keys = [key for key in rows[0] if key != "holds for"]  # five lines each, for programs
         cells = [[bytes_text(row[k]) if k == "bytes" else row[k] for k in keys] for row in rows]
         print_table(str(_folder()), [columns.get(key, key) for key in keys], cells)
     else:
-        print_sentence(f"{_folder()} holds no measurements")
+        print_sentence(f"{_folder()} holds no measurements and no decisions")
     if action is _Action.VERIFY and any(row["state"] in ("damaged", "differs") for row in rows):
         raise typer.Exit(1)
 
@@ -86,9 +87,10 @@ def _folder() -> Path:
 
 def _chosen(names: list[str]) -> list[Path]:
     from ov_autoplace.measure.transfer_store import stored_transfers
+    from ov_autoplace.plugin.decision_cache import kept_decisions
 
     _folder()
-    paths = list(stored_transfers())
+    paths = [*stored_transfers(), *kept_decisions()]
     known = {path.name: path for path in paths} | {path.stem: path for path in paths}
     for name in names:
         if name not in known:
@@ -97,8 +99,11 @@ def _chosen(names: list[str]) -> list[Path]:
 
 
 def _removed(path: Path) -> dict[str, Any]:
+    from ov_autoplace._base.locks import remove_unless_locked
+
     try:
         path.unlink(missing_ok=True)
+        remove_unless_locked(path.with_suffix(".lock"))
     except OSError as cause:
         raise OutputError(f"cannot remove {path}: {os_reason(cause)}") from cause
     return {"entry": path.name, "state": "removed"}
@@ -106,13 +111,17 @@ def _removed(path: Path) -> dict[str, Any]:
 
 def _shown(path: Path) -> dict[str, Any]:
     from ov_autoplace.measure.transfer_store import SIZES, StoredTransfers
+    from ov_autoplace.plugin.decision_cache import DECISIONS, StoredDecision
 
     row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0}
-    row |= {"set": "", "holds for": ""}
+    row |= {"set": "", "decision": "", "holds for": ""}
     try:
         row["bytes"] = path.stat().st_size
+        if path.match(DECISIONS):
+            stored = StoredDecision.read(path)
+            return {**row, "devices": ", ".join(stored.plan.devices), "decision": stored.reason}
         entry = StoredTransfers.load(path)
-    except (TargetError, OSError) as cause:
+    except (AutoplaceError, OSError) as cause:
         return {**row, "set": f"damaged: {cause}", "holds for": f"damaged: {cause}"}
     sizes = {sample.tensor_bytes for sample in entry.samples}
     return {
@@ -136,10 +145,14 @@ def _verified(
 ) -> dict[str, Any]:
     """Whether an entry is damaged, is of another machine, or still says what ``measure`` finds now."""
     from ov_autoplace.measure.transfer_store import StoredTransfers
+    from ov_autoplace.plugin.decision_cache import DECISIONS, StoredDecision
 
     try:
+        if path.match(DECISIONS):
+            StoredDecision.read(path)
+            return {"entry": path.name, "state": "can be read", "remark": ""}
         entry = StoredTransfers.load(path)
-    except TargetError as cause:
+    except AutoplaceError as cause:
         return {"entry": path.name, "state": "damaged", "remark": str(cause)}
     try:
         ratios = _ratios(entry.samples, (measure or _measured_again)(entry))

@@ -197,13 +197,14 @@ def _seed(value: Any) -> int:
     return seed
 
 
-def _isolation(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).upper()
-    if text not in _SWITCH:
-        raise OptionError(f"{PREFIX}ISOLATION is {value!r}; it can be YES or NO")
-    return _SWITCH[text]
+def _switch(name: str) -> Callable[[Any], bool]:
+    def parse(value: Any) -> bool:
+        text = "YES" if value is True else "NO" if value is False else str(value).upper()
+        if text not in _SWITCH:
+            raise OptionError(f"{PREFIX}{name} is {value!r}; it can be YES or NO")
+        return _SWITCH[text]
+
+    return parse
 
 
 def _path(value: Any) -> str | None:
@@ -246,11 +247,12 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "policy": _policy,
     "solvers": _solvers,
     "seed": _seed,
-    "isolation": _isolation,
+    "isolation": _switch("ISOLATION"),
     "executor": _one_of("EXECUTOR", EXECUTORS),
     "lanes": _lanes,
     "arrivals": _one_of("ARRIVALS", ARRIVALS),
     "output_tolerance": _output_tolerance,
     "application": _path,
+    "cache": _switch("CACHE"),
 }
 """By field of ``PlacerOptions``."""

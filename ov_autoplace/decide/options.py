@@ -102,6 +102,9 @@ class PlacerOptions:
         application: The plan of several models, a file that ``ov-autoplace application`` or
             ``ApplicationPlan.save`` wrote. The model, which is found in it by its content, is compiled as its
             part says, and nothing is decided. Where the same model is in it twice, ``FILE#NAME`` says which.
+        cache: Whether ``compile_model`` keeps decisions where no ``CACHE_DIR`` is given, in your cache folder
+            (``YES``, the default; ``NO`` decides anew in each program). ``AUTOPLACE_CACHE=NO`` in the
+            environment means the same for a whole program.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
         calls: What ``shapes`` says where that is a list; ``shapes`` is then the largest of them.
@@ -122,6 +125,7 @@ class PlacerOptions:
     arrivals: str = "ANY"
     output_tolerance: float | str = "AUTO"
     application: str | None = None
+    cache: bool = True
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
     calls: Sequence[Call] = ()

@@ -1,4 +1,7 @@
-"""Decisions kept in ``CACHE_DIR``, beside OpenVINO's own blobs, so that a second compile searches nothing."""
+"""Decisions that are kept, so that a second compile searches nothing.
+
+They are in ``CACHE_DIR``, beside OpenVINO's own blobs, or where there is none in the user's cache folder.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ import openvino as ov
 from ov_autoplace._base.files import os_reason, possible, write_text_atomically
 from ov_autoplace._base.json_fields import Record
 from ov_autoplace._base.locks import remove_unless_locked
+from ov_autoplace._base.user_cache import user_cache_folder
+from ov_autoplace.decide.option_values import PARSERS, PREFIX
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.conditions import measuring_conditions
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_properties, property_text
@@ -27,10 +32,15 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, read_plan
 from ov_autoplace.policy.card import checkpoint_key
 
-__all__ = ["DecisionCache", "StoredDecision", "cache_folder"]
+__all__ = ["DECISIONS", "DecisionCache", "StoredDecision", "cache_folder", "kept_decisions"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA, _VERSION = "ov_autoplace.decision", 5
+DECISIONS = "decisions/autoplace-*.json"
+"""Where decisions are in the user's cache folder."""
+
+_FOLDER, _PATTERN = DECISIONS.split("/")
+_VARIABLE = f"{PREFIX}CACHE"
 _CHECKED = {True: "it holds", False: "it does not hold", None: "the machine is still busy"}
 
 
@@ -48,16 +58,52 @@ def cache_folder(core: ov.Core, properties: Mapping[str, Any]) -> str:
     return folder
 
 
+def _own_folder() -> Path | None:
+    """Where decisions are kept without being asked; ``None`` where there is no home."""
+    folder = user_cache_folder()
+    return None if folder is None else folder / _FOLDER
+
+
+def kept_decisions() -> list[Path]:
+    """The entries in the user's cache folder, in order of their names."""
+    folder = _own_folder()
+    return sorted(folder.glob(_PATTERN)) if folder is not None else []
+
+
+def _is_wanted(options: PlacerOptions) -> bool:
+    """Whether decisions are kept without being asked.
+
+    Raises:
+        OptionError: The variable of the environment is neither YES nor NO.
+    """
+    told = os.environ.get(_VARIABLE, "")
+    return options.cache and (not told or PARSERS["cache"](told))
+
+
 class StoredDecision(NamedTuple):
     """What an entry holds.
 
     Attributes:
         plan: How the model with folded shapes is run.
         disturbed: It was found while other work kept the devices busy, and wants to be checked.
+        reason: Of the decision, a sentence.
     """
 
     plan: Plan
     disturbed: bool
+    reason: str
+
+    @classmethod
+    def read(cls, path: Path) -> StoredDecision:
+        """What a file holds.
+
+        Raises:
+            AutoplaceError: It is damaged.
+        """
+        record = Record.load(path, AutoplaceError, "a stored decision")
+        record.require_schema(_SCHEMA, _VERSION)
+        plan = read_plan(record.fields.get("plan"))
+        return cls(plan, record.flag("disturbed", True), record.text("decision"))
 
 
 @dataclass(frozen=True)
@@ -67,26 +113,29 @@ class DecisionCache:
     Attributes:
         path: The file.
         devices: The devices of the request.
+        is_asked: Somebody named the folder, and is told where it cannot be written.
         most_bytes: How much all decisions in the folder may take together; beyond, those go that were not
             used for the longest time.
     """
 
     path: Path
     devices: tuple[str, ...]
+    is_asked: bool = True
     most_bytes: int = 64 << 20
 
     @classmethod
     def of(
         cls, core: ov.Core, model: ov.Model, devices: Sequence[str], options: PlacerOptions
     ) -> DecisionCache | None:
-        """The cache entry of a request, or ``None`` when no ``CACHE_DIR`` is set."""
-        folder = cache_folder(core, options.properties)
-        if not folder:
+        """The cache entry of a request; ``None`` where decisions are not kept."""
+        named = cache_folder(core, options.properties)
+        folder = Path(named) if named else _own_folder()
+        if folder is None or not (named or _is_wanted(options)):
             return None
         asked = {
             f.name: getattr(options, f.name)
             for f in fields(options)
-            if f.name not in ("properties", "progress")
+            if f.name not in ("properties", "progress", "cache")
         }
         asked["policy"] = checkpoint_key(options.policy)
         properties = {k: v for k, v in options.properties.items() if k not in CACHE_PROPERTIES}
@@ -100,7 +149,7 @@ class DecisionCache:
         key.update(_content(options.target))
         if options.output_tolerance != "OFF":
             key.update(weights_hash(model).encode())  # who computes wrong was refused
-        return cls(Path(folder) / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices))
+        return cls(folder / f"autoplace-{key.hexdigest()[:32]}.json", tuple(devices), bool(named))
 
     @property
     def lock(self) -> Path:
@@ -116,11 +165,8 @@ class DecisionCache:
         if not self.path.exists():
             return None
         try:
-            record = Record.load(self.path, AutoplaceError, "a stored decision")
-            record.require_schema(_SCHEMA, _VERSION)
-            plan = read_plan(record.fields.get("plan"))
-            plan.check_fits(self.devices, ops)
-            stored = StoredDecision(plan, record.flag("disturbed", True))
+            stored = StoredDecision.read(self.path)
+            stored.plan.check_fits(self.devices, ops)
         except AutoplaceError as cause:
             self.drop(str(cause))
             return None
@@ -171,14 +217,16 @@ class DecisionCache:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             write_text_atomically(self.path, json.dumps(data, ensure_ascii=False))
         except (OutputError, OSError, UnicodeError) as cause:
-            _log.warning("the decision is not kept: %s", cause)
+            _log.log(
+                logging.WARNING if self.is_asked else logging.INFO, "the decision is not kept: %s", cause
+            )
         else:
             self._evict()
 
     def _evict(self) -> None:
         """Remove the entries that were not used for longest while there are too many; never this one."""
         entries = []
-        for path in self.path.parent.glob("autoplace-*.json"):
+        for path in self.path.parent.glob(_PATTERN):
             with suppress(OSError):  # another process may be doing the same
                 status = path.stat()
                 entries.append((status.st_mtime_ns, status.st_size, path))

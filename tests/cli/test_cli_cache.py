@@ -16,6 +16,8 @@ from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.extra_devices import EXTRA_DEVICES_VARIABLE
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.measure.transfer_store import StoredTransfers, TransferStore
+from ov_autoplace.plan.placement import Placement
+from ov_autoplace.plugin.decision_cache import DecisionCache
 
 PAIR = ("XCPU", "CPU")
 
@@ -52,6 +54,24 @@ def test_ls_shows_what_an_entry_holds_for(entry, capsys):
     table = capsys.readouterr().out
     assert entry.name[:20] in table
     assert "processors" not in table  # half a screen for each entry
+
+
+def test_decisions_are_listed_verified_and_removed_beside_transfers(entry, capsys):
+    kept = DecisionCache(entry.parent / "decisions" / "autoplace-0.json", ("CPU",))
+    kept.store(Placement.from_dict({"op": "CPU"}))
+    kept.lock.touch()
+    code, rows = listed(capsys, "ls")
+    assert (code, [row["entry"] for row in rows]) == (0, [entry.name, kept.path.name])
+    assert rows[1]["devices"] == "CPU"
+    assert listed(capsys, "verify", kept.path.name) == (
+        0,
+        [{"entry": kept.path.name, "state": "can be read", "remark": ""}],
+    )
+    kept.path.write_text("{")
+    assert listed(capsys, "verify", kept.path.name)[0] == 1
+    assert main(["cache", "rm", kept.path.stem]) == 0
+    assert not [*kept.path.parent.iterdir()]
+    assert entry.exists()
 
 
 def test_ls_tells_entries_apart_by_the_properties_that_were_set(entry, monkeypatch, capsys):

@@ -21,11 +21,13 @@ from openvino import opset13 as opset
 import zoo
 from measuring_faults import Compilations, RaceTakes
 from ov_autoplace.cost.target_json import catalogue
+from ov_autoplace.decide import place
 from ov_autoplace.decide.confirmation import confirm
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions, split_config
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.errors import OptionError
 from ov_autoplace.graph.model_hash import model_hash, weights_hash
 from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.placement import Placement
@@ -237,6 +239,62 @@ def test_an_entry_of_no_use_is_made_anew(unequal_pair, config, caplog, damage):
     assert not caplog.records
 
 
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder of a user who turned nothing off."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("AUTOPLACE_CACHE")
+    return tmp_path / "ov-autoplace"
+
+
+def compile_pinned(core: ov.Core, **config: object) -> ov.CompiledModel:
+    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"} | config
+    return core.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
+
+
+def test_decisions_are_kept_in_the_users_cache_folder_without_being_asked(unequal_pair, home, monkeypatch):
+    first = compile_pinned(unequal_pair)
+    (entry,) = home.glob("decisions/*.json")
+    monkeypatch.setattr(place, "place_fitted", lambda *_: pytest.fail("nothing is to be decided"))
+    again = compile_pinned(unequal_pair, AUTOPLACE_CACHE="YES")
+    assert again.get_property("EXECUTION_DEVICES") == first.get_property("EXECUTION_DEVICES")
+    assert list(home.glob("decisions/*.json")) == [entry]  # the option decides nothing
+    assert not [*home.rglob("*.blob")]
+
+
+@pytest.mark.parametrize("variable", [{}, {"AUTOPLACE_CACHE": "no"}, {"AUTOPLACE_CACHE": "FALSE"}])
+def test_whoever_turns_it_off_leaves_no_decision_behind(unequal_pair, home, variable, monkeypatch):
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    compile_pinned(unequal_pair, **({} if variable else {"AUTOPLACE_CACHE": False}))
+    assert not home.exists()
+
+
+def test_a_folder_that_is_named_is_the_only_one(unequal_pair, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTOPLACE_CACHE", "NO")
+    compile_pinned(unequal_pair, CACHE_DIR=str(tmp_path / "named"))
+    assert len([*tmp_path.glob("named/autoplace-*.json")]) == 1
+    assert not home.exists()
+
+
+def test_the_variable_is_yes_or_no(unequal_pair, home, monkeypatch):
+    monkeypatch.setenv("AUTOPLACE_CACHE", "perhaps")
+    with pytest.raises(OptionError, match="AUTOPLACE_CACHE is 'perhaps'; it can be YES or NO"):
+        compile_pinned(unequal_pair)
+
+
+@pytest.mark.parametrize("home_is", ["a file", "missing"])
+def test_a_home_that_cannot_be_written_is_no_fault(unequal_pair, home, home_is, monkeypatch, caplog):
+    if home_is == "a file":
+        home.write_text("not a folder")
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    with caplog.at_level(logging.WARNING, "ov_autoplace"):
+        compiled = compile_pinned(unequal_pair)
+    assert set(compiled.get_property("EXECUTION_DEVICES")) == {"XCPU", "CPU"}
+    assert not caplog.records
+
+
 def test_a_stored_placement_that_cannot_be_compiled_is_made_anew(unequal_pair, config, caplog, monkeypatch):
     config["AUTOPLACE_MODE"] = "ZERO_SHOT"
     unequal_pair.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
@@ -317,8 +375,8 @@ def path_of(core: ov.Core, folder: Path, devices: Sequence[str] = PAIR, **option
 
 
 def test_every_option_that_decides_is_part_of_the_key(unequal_pair, tmp_path):
-    """All but how progress is shown; a new option belongs here."""
-    assert OTHER_VALUES.keys() == {field.name for field in fields(PlacerOptions)} - {"progress"}
+    """All but how progress is shown and whether decisions are kept; a new option belongs here."""
+    assert OTHER_VALUES.keys() == {field.name for field in fields(PlacerOptions)} - {"progress", "cache"}
     paths = [path_of(unequal_pair, tmp_path, **{name: value}) for name, value in OTHER_VALUES.items()]
     default = path_of(unequal_pair, tmp_path)
     assert default == path_of(unequal_pair, tmp_path)
@@ -404,7 +462,7 @@ def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
         os.utime(entry.path, (age + 1, age + 1))
     foreign = tmp_path / "other.blob"
     foreign.write_bytes(b"x" * 10_000)
-    assert entries[0].load(["op"]) == (answer.plan, False)  # now it is the one that was used last
+    assert entries[0].load(["op"]) == (answer.plan, False, "")  # now it is the one that was used last
     most_bytes = 3 * entries[0].path.stat().st_size
     replace(entries[3], most_bytes=most_bytes).store(answer)
     assert [entry.path.exists() for entry in entries] == [True, False, True, True]

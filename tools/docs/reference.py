@@ -50,6 +50,7 @@ EXAMPLES = {
     "seed": "1",
     "isolation": "NO",
     "application": "cameras.plan.json",
+    "cache": "NO",
 }
 """A value of each option, as text."""
 

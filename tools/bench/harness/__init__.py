@@ -5,6 +5,7 @@ Importing it makes the helpers of ``tools/`` and ``tests/`` importable.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,4 +13,5 @@ BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parents[1]
 GRAPHS = ROOT / "tests" / "data" / "dnn-partitioning"
 
+os.environ["AUTOPLACE_CACHE"] = "NO"  # every decision is made anew
 sys.path += [folder for folder in map(str, (ROOT / "tools", ROOT / "tests")) if folder not in sys.path]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ov_autoplace.plan.fitting import count_subgraphs
     from ov_autoplace.plan.placement import Placement, Schedule
     from ov_autoplace.plan.simulator import simulate
+    from ov_autoplace.plugin.behind import wait
     from ov_autoplace.plugin.passes import AutoplacePass
     from ov_autoplace.solvers import solve
     from ov_autoplace.training.finetune import finetune
@@ -72,6 +73,7 @@ __all__ = [
     "simulate",
     "solve",
     "unregister",
+    "wait",
 ]
 
 _HOME = {
@@ -101,6 +103,7 @@ _HOME = {
     "save_target": "cost.target_json",
     "simulate": "plan.simulator",
     "solve": "solvers",
+    "wait": "plugin.behind",
 }
 
 register()

@@ -19,7 +19,10 @@ from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
+__all__ = ["ESTIMATE_MARGIN", "MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
+
+ESTIMATE_MARGIN = 0.1
+"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
 
 MINIMAL_GAIN = 0.02
 """A mix of devices must be measured faster than the best single device by this much to be chosen."""

@@ -18,12 +18,13 @@ from ov_autoplace.policy.card import NO_POLICY
 if TYPE_CHECKING:
     from ov_autoplace.graph.shapes import Call
 
-__all__ = ["ARRIVALS", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
+__all__ = ["ARRIVALS", "DECIDE", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 EXECUTORS = ("AUTO", "HETERO", "OVERLAP")
 ARRIVALS = ("ANY", "STEADY")
+DECIDE = ("NOW", "BEHIND")
 _NO_SOLVERS = "none"
 _MOST_TIMES = 100_000
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
@@ -254,5 +255,6 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "output_tolerance": _output_tolerance,
     "application": _path,
     "cache": _switch("CACHE"),
+    "decide": _one_of("DECIDE", DECIDE),
 }
 """By field of ``PlacerOptions``."""

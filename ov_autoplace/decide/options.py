@@ -105,6 +105,10 @@ class PlacerOptions:
         cache: Whether ``compile_model`` keeps decisions where no ``CACHE_DIR`` is given, in your cache folder
             (``YES``, the default; ``NO`` decides anew in each program). ``AUTOPLACE_CACHE=NO`` in the
             environment means the same for a whole program.
+        decide: When ``compile_model`` decides. ``NOW`` (default): before it returns. ``BEHIND``: it returns
+            at once what is known, a decision that is kept or what an estimate says, and another process
+            decides for the next compile, while this one is idle. The compiled model's property
+            ``AUTOPLACE_DECISION`` says which it is, and ``ov_autoplace.wait()`` waits for what is decided.
         properties: OpenVINO properties that the model will be compiled with.
         progress: Called as the work goes on.
         calls: What ``shapes`` says where that is a list; ``shapes`` is then the largest of them.
@@ -126,6 +130,7 @@ class PlacerOptions:
     output_tolerance: float | str = "AUTO"
     application: str | None = None
     cache: bool = True
+    decide: str = "NOW"
     properties: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress | None = None
     calls: Sequence[Call] = ()

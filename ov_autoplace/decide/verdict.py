@@ -11,7 +11,7 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval, paired_ratio, was_disturbed
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.bounds import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.loads import Timing
@@ -19,7 +19,6 @@ from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Explained, Finding, Kind
 
 __all__ = [
-    "ESTIMATE_MARGIN",
     "Verdict",
     "is_faster",
     "measured",
@@ -34,9 +33,6 @@ __all__ = [
     "unconfirmed",
     "were_disturbed",
 ]
-
-ESTIMATE_MARGIN = 0.1
-"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
 
 _NO_SINGLE = "no single device could be run"
 _OUT_OF_TIME = "the time budget ended before both were compiled anew to confirm it"

@@ -21,9 +21,9 @@ from dataclasses import replace
 
 import openvino as ov
 
-from ov_autoplace.cost.analytic import analytic_table, busy_groups
+from ov_autoplace.cost.analytic import analytic_table, busy_groups, group_seconds
 from ov_autoplace.cost.generic_target import generic_target
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace.decide.bounds import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen
@@ -36,6 +36,7 @@ from ov_autoplace.plan.plan import WholePlan
 __all__ = [
     "LONGEST_STOPPED_SECONDS",
     "could_win",
+    "estimated_plans",
     "is_worth_measuring",
     "narrow_seconds",
     "possible_widths",
@@ -105,6 +106,32 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
         return True
     cores = Cores.of_this_process().all
     return any(could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
+
+
+def estimated_plans(machine: Machine, model: ov.Model) -> list[WholePlan]:
+    """Each device, on all threads or on the part of them that its roofline prefers; the fastest first.
+
+    Args:
+        machine: The devices.
+        model: With its shape computations folded.
+
+    Raises:
+        OptionError: A shape does not fit.
+    """
+    target = machine.target or generic_target(machine.core, machine.devices)
+    coarse = coarsen(extract(model, machine.options.shapes))
+    found = []
+    for device in machine.devices:
+        profile = target.device(device)
+        best = float(group_seconds(coarse, profile).sum()), WholePlan(device)
+        least = (1 - ESTIMATE_MARGIN) * best[0]
+        for width in possible_widths(machine, device, model):
+            seconds = float(group_seconds(coarse, profile.on_threads(width.threads)).sum())
+            if not width.cores and seconds < min(least, best[0]):
+                # The setting that compiles nothing otherwise than for all threads.
+                best = seconds, WholePlan(device, replace(width, in_caller=width.threads == 1))
+        found.append(best)
+    return [plan for _, plan in sorted(found, key=lambda one: one[0])]
 
 
 def width_candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:

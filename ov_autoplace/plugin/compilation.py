@@ -16,7 +16,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
 from ov_autoplace.devices.widths import Cores, Width
-from ov_autoplace.errors import AutoplaceError, PlacementError
+from ov_autoplace.errors import AutoplaceError, OptionError, PlacementError
 from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.plan.annotation import annotated_placement, set_affinities
@@ -25,10 +25,13 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
-from ov_autoplace.plugin.decision_cache import DecisionCache
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
 from ov_autoplace.plugin.placed_model import PlacedModel
 
-__all__ = ["compile_part", "compile_placed"]
+__all__ = ["DECISION", "compile_part", "compile_placed", "found"]
+
+DECISION = "AUTOPLACE_DECISION"
+"""A property of compiled models: how it was decided how they run, a sentence."""
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -89,23 +92,100 @@ def compile_placed(
     compiler = _Compiler(machine, model, compile_native)
     # The hint is among the properties, which are part of the key: an entry for a rate is none for latency.
     cache = DecisionCache.of(core, model, devices, options)
+    if options.decide == "BEHIND" and options.mode != "ZERO_SHOT":
+        return _at_once(machine, model, cache, compiler, search)
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
-        return _found(machine, model, search).plan.compile(compiler)
+        placement = found(machine, model, search)
+        return _telling(placement.plan.compile(compiler), str(placement.decision or ""))
     # Who waited for another process to decide finds its decision.
     with cache_lock(cache.lock):
-        plan = _stored(cache, machine, model, confirm)
-        if plan is not None:
-            try:
-                compiled = plan.compile(compiler)
-                compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
-                return compiled
-            except RuntimeError as cause:
-                # What OpenVINO said; a sentence for the caller follows if the device refuses the model again.
-                cache.drop(f"its plan cannot be run: {openvino_reason(cause.__cause__ or cause)}")
-        placement = _found(machine, model, search)
+        stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
+        plan = stored and cache.checked(stored, lambda plan: confirm(machine, model, plan))
+        if stored is not None and plan is not None:
+            compiled = _compile_stored(stored, cache, compiler)
+            if compiled is not None:
+                return _telling(compiled, stored.reason)
+        placement = found(machine, model, search)
         cache.store(placement)
-        return placement.plan.compile(compiler)
+        return _telling(placement.plan.compile(compiler), str(placement.decision or ""))
+
+
+def _compile_stored(
+    stored: StoredDecision, cache: DecisionCache, compiler: _Compiler
+) -> ov.CompiledModel | None:
+    """What is stored; nothing where it cannot be run, and then it is dropped."""
+    try:
+        compiled = stored.plan.compile(compiler)
+        compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
+    except RuntimeError as cause:
+        # What OpenVINO said; a sentence for the caller follows if the device refuses the model again.
+        cache.drop(f"its plan cannot be run: {openvino_reason(cause.__cause__ or cause)}")
+        return None
+    return compiled
+
+
+def _at_once(
+    machine: Machine,
+    model: ov.Model,
+    cache: DecisionCache | None,
+    compiler: _Compiler,
+    search: Callable[[Machine, ov.Model], Placement],
+) -> ov.CompiledModel:
+    """A decision that is kept, or what an estimate says while another process decides.
+
+    Raises:
+        OptionError: Decisions are not kept.
+    """
+    from ov_autoplace.plugin.behind import decide_behind
+
+    if cache is None:
+        raise OptionError(
+            "AUTOPLACE_DECIDE is BEHIND, which is of use to later compiles where decisions are kept: leave "
+            "AUTOPLACE_CACHE=NO out, or name a CACHE_DIR"
+        )
+    stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
+    compiled = stored and _compile_stored(stored, cache, compiler)
+    if stored is not None and compiled is not None:
+        if not stored.disturbed:
+            return _telling(compiled, stored.reason)
+        known = f"{stored.reason}; other work disturbed what was measured"
+    else:
+        compiled, known = _compile_estimate(machine, model, compiler, search)
+    if not _is_open(machine, model):
+        return _telling(compiled, f"{machine.devices[0]}: there is nothing to choose")
+    job = decide_behind(machine, model, cache)
+
+    def told() -> str:
+        if job.failure:
+            return f"{known}; no decision can be made behind: {job.failure}"
+        return f"{known}; the next compile gets: {job.reason}" if job.reason else f"{known}; being decided"
+
+    return _telling(compiled, told)
+
+
+def _compile_estimate(
+    machine: Machine, model: ov.Model, compiler: _Compiler, search: Callable[[Machine, ov.Model], Placement]
+) -> tuple[ov.CompiledModel, str]:
+    """What an estimate says, and how that is said."""
+    options = machine.options
+    if options.pins or options.memory_limits or options.executor == "OVERLAP":
+        estimating = replace(machine, options=replace(options, mode="ZERO_SHOT"))
+        plans: Sequence[Plan] = [search(estimating, model).plan]
+    elif machine.wants_rate:
+        plans = [WholePlan(device) for device in machine.devices]
+    else:
+        from ov_autoplace.decide.widths import estimated_plans
+
+        plans = estimated_plans(machine, model)
+    for plan in plans:
+        try:
+            return plan.compile(compiler), f"{plan.name}, by an estimate"
+        except RuntimeError as cause:
+            if plan is plans[-1]:
+                raise
+            _log.info("%s cannot run the model: %s", plan.name, openvino_reason(cause.__cause__ or cause))
+    raise AssertionError("there are devices")
 
 
 def _compile_part(machine: Machine, model: ov.Model, compile_native: Native, named: str) -> ov.CompiledModel:
@@ -161,16 +241,40 @@ def _may_gain(machine: Machine, model: ov.Model) -> bool:
     return is_worth_measuring(machine, device, model) or is_worth_dividing(machine, device, model)
 
 
-def _found(machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement]) -> Placement:
-    """The answer of a search; the device itself where it is the only one and there is nothing to gain."""
-    if len(machine.devices) > 1 or machine.wants_rate:
+def found(
+    machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement] = _search
+) -> Placement:
+    """The answer of a search; the device itself where it is the only one and there is nothing to gain.
+
+    Args:
+        machine: The devices and the options.
+        model: With its shape computations folded.
+        search: Finds a placement.
+    """
+    if _is_open(machine, model):
         return search(machine, model)
+    return Placement.on_device(model, machine.devices[0])
+
+
+def _is_open(machine: Machine, model: ov.Model) -> bool:
+    """Whether there is anything to decide: devices, a rate, or what a single device may gain."""
+    if len(machine.devices) > 1 or machine.wants_rate:
+        return True
     try:
-        if _may_gain(machine, model):
-            return search(machine, model)
+        return _may_gain(machine, model)
     except AutoplaceError as cause:
         _log.warning("%s is not tried on fewer threads or in lanes: %s", machine.devices[0], cause)
-    return Placement.on_device(model, machine.devices[0])
+        return False
+
+
+def _telling(compiled: ov.CompiledModel, decision: str | Callable[[], str]) -> ov.CompiledModel:
+    """A compiled model that tells how it was decided how it runs."""
+    if not decision:
+        return compiled
+    if not isinstance(compiled, PlacedModel):
+        return PlacedModel(compiled, {DECISION: decision})
+    compiled.told[DECISION] = decision
+    return compiled
 
 
 class _Compiler:
@@ -303,14 +407,3 @@ def _annotation(model: ov.Model, devices: Sequence[str], explicit: bool) -> Plac
         )
         return None
     return placement
-
-
-def _stored(
-    cache: DecisionCache,
-    machine: Machine,
-    model: ov.Model,
-    confirm: Callable[[Machine, ov.Model, Plan], bool | None],
-) -> Plan | None:
-    """The plan in the cache; one that was found on a busy machine has to win a short race first."""
-    stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
-    return None if stored is None else cache.checked(stored, lambda plan: confirm(machine, model, plan))

@@ -135,7 +135,7 @@ class DecisionCache:
         asked = {
             f.name: getattr(options, f.name)
             for f in fields(options)
-            if f.name not in ("properties", "progress", "cache")
+            if f.name not in ("properties", "progress", "cache", "decide")
         }
         asked["policy"] = checkpoint_key(options.policy)
         properties = {k: v for k, v in options.properties.items() if k not in CACHE_PROPERTIES}

@@ -27,7 +27,7 @@ class PlacedModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base
 
     Args:
         compiled: The compiled model.
-        told: Values by name; they win over what the compiled model says.
+        told: Values by name, or what finds them; they win over what the compiled model says.
     """
 
     def __init__(self, compiled: ov.CompiledModel, told: Mapping[str, Any] | None = None) -> None:
@@ -43,7 +43,8 @@ class PlacedModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base
         """
         name = property() if callable(property) else property
         if name in self.told:
-            return self.told[name]
+            value = self.told[name]
+            return value() if callable(value) else value
         own = super().get_property(SUPPORTED)
         if name == SUPPORTED:
             agreed = [key for key, values in self._by_device(own).items() if _are_equal(values)]

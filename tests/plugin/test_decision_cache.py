@@ -375,8 +375,9 @@ def path_of(core: ov.Core, folder: Path, devices: Sequence[str] = PAIR, **option
 
 
 def test_every_option_that_decides_is_part_of_the_key(unequal_pair, tmp_path):
-    """All but how progress is shown and whether decisions are kept; a new option belongs here."""
-    assert OTHER_VALUES.keys() == {field.name for field in fields(PlacerOptions)} - {"progress", "cache"}
+    """All but how progress is shown, and whether decisions are kept and when; a new option belongs here."""
+    others = {"progress", "cache", "decide"}
+    assert OTHER_VALUES.keys() == {field.name for field in fields(PlacerOptions)} - others
     paths = [path_of(unequal_pair, tmp_path, **{name: value}) for name, value in OTHER_VALUES.items()]
     default = path_of(unequal_pair, tmp_path)
     assert default == path_of(unequal_pair, tmp_path)

@@ -51,6 +51,7 @@ EXAMPLES = {
     "isolation": "NO",
     "application": "cameras.plan.json",
     "cache": "NO",
+    "decide": "BEHIND",
 }
 """A value of each option, as text."""
 

@@ -23,6 +23,7 @@ from dataclasses import replace
 
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.decide.bounds import ESTIMATE_MARGIN
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.pools import able_devices, copies, copies_that_fit, hinted, mixed, other_bases
@@ -34,7 +35,7 @@ from ov_autoplace.decide.rate_rule import (
     finalists,
     were_loads_disturbed,
 )
-from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
+from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties

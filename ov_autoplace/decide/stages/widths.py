@@ -11,8 +11,9 @@ import numpy as np
 from ov_autoplace.cost.analytic import group_seconds
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.target import THREAD_SCALING
+from ov_autoplace.decide.bounds import ESTIMATE_MARGIN
 from ov_autoplace.decide.context import Context, Stage
-from ov_autoplace.decide.verdict import ESTIMATE_MARGIN, Verdict
+from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import (
     LONGEST_STOPPED_SECONDS,
     could_win,

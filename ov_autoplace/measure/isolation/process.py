@@ -20,7 +20,7 @@ from typing import Any
 
 from ov_autoplace.measure.isolation.worker import BOARD_BYTES, HEADER
 
-__all__ = ["NoProcessError", "ProcessEndedError", "WorkerProcess"]
+__all__ = ["NoProcessError", "ProcessEndedError", "WorkerProcess", "is_python"]
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -59,7 +59,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         from ov_autoplace import _core
 
-        if not _is_python(sys.executable):
+        if not is_python(sys.executable):
             raise NoProcessError(f"{sys.executable!r} is not a Python interpreter")
         link, theirs = socket.socketpair()
         with theirs:
@@ -236,7 +236,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
 
 
-def _is_python(executable: str | None) -> bool:
+def is_python(executable: str | None) -> bool:
     """Whether a file is an interpreter by its name: of an application that embeds Python it is the latter."""
     if not executable or getattr(sys, "frozen", False):
         return False

@@ -1,0 +1,132 @@
+"""The processes that decide behind a program: one that decides, and a small one that keeps it out of the way.
+
+The small one, which is this file run as a program, needs nothing but Python's standard library. It starts the
+other one, and
+
+* both, and what the other one starts to measure, run when nobody else wants the processor (``SCHED_IDLE``);
+* while the program works, the others are stopped, because measuring would disturb both. They are stopped
+  together, so that nobody among them takes another one for hung;
+* when the program ends, whichever way, they are ended.
+
+Of the processes that decide on a machine, one decides at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["decide"]
+
+_DECIDE = "import sys; sys.path[:] = sys.argv[1:]; from ov_autoplace.plugin.deciding import decide; decide()"
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_STEP_SECONDS = 0.01
+_BUSY, _QUIET_STEPS = 0.2, 3  # cores that a program keeps busy when it works; steps after which it does not
+_LOCK, _PATIENCE = "deciding.lock", 24 * 3600.0
+
+
+def watch(paths: list[str]) -> None:
+    """Start the process that decides, and keep it out of the way of the parent of this one.
+
+    Args:
+        paths: Where modules of Python are.
+    """
+    program = os.getppid()
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    decider = subprocess.Popen([sys.executable, "-c", _DECIDE, *paths])
+    for stream in (0, 1):  # which are the decider's now
+        os.close(stream)
+    used, quiet = _processor_seconds(program), 0
+    while decider.poll() is None:
+        time.sleep(_STEP_SECONDS)
+        before, used = used, _processor_seconds(program)
+        if os.getppid() != program:
+            break
+        quiet = 0 if used - before > _BUSY * _STEP_SECONDS else quiet + 1
+        if quiet in (0, _QUIET_STEPS):
+            _tell(decider.pid, signal.SIGCONT if quiet else signal.SIGSTOP)
+    _tell(decider.pid, signal.SIGKILL)
+
+
+def _processor_seconds(process: int) -> float:
+    """What a process has used of all processors; infinite where it is gone."""
+    try:
+        return time.clock_gettime((~process << 3) | 2)  # see clock_getcpuclockid(3)
+    except OSError:
+        return float("inf")
+
+
+def _tell(process: int, number: signal.Signals) -> None:
+    """Send a signal to a process and to all that it started."""
+    for one in _tree(process):
+        with suppress(OSError):
+            os.kill(one, number)
+
+
+def _tree(process: int) -> Iterator[int]:
+    yield process
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in task.read_text().split():
+                yield from _tree(int(child))
+
+
+def decide() -> None:
+    """Make the decisions that are asked for, each in a line of JSON, and answer in such lines."""
+    with suppress(OSError):
+        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # whatever libraries print
+        for line in sys.stdin:
+            print(json.dumps(_answer(json.loads(line))), file=answers, flush=True)
+
+
+def _answer(request: Mapping[str, Any]) -> dict[str, str]:
+    """How the decision is said, or why there is none."""
+    import openvino as ov
+
+    from ov_autoplace._base.locks import locked
+    from ov_autoplace._base.user_cache import user_cache_folder
+    from ov_autoplace.decide.machine import Machine
+    from ov_autoplace.decide.options import PlacerOptions
+    from ov_autoplace.plugin.compilation import found
+    from ov_autoplace.plugin.decision_cache import DecisionCache
+
+    try:
+        core = ov.Core()
+        for name, path in request["libraries"]:
+            core.register_plugin(path, name)
+        for device, settings in request["settings"].items():
+            core.set_property(device.split(".")[0], settings)
+        for path in request["extensions"]:
+            core.add_extension(path)
+        machine = Machine.of(core, request["devices"], PlacerOptions.from_arguments(request["options"]))
+        model = core.read_model(request["model"])
+        cache = DecisionCache(Path(request["entry"]), machine.devices)
+        with ExitStack() as stack:
+            if (folder := user_cache_folder()) is not None:
+                stack.enter_context(locked(folder / _LOCK, _PATIENCE))
+            stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
+            if stored is not None and not stored.disturbed:  # another program's
+                return {"reason": stored.reason}
+            placement = found(machine, model)
+            cache.store(placement)
+    except Exception as cause:  # whatever it is, the program is told
+        return {"failure": f"{type(cause).__name__}: {cause}"}
+    if not cache.path.exists():
+        return {"failure": f"the decision cannot be kept in {cache.path.parent}"}
+    return {"reason": str(placement.decision)}
+
+
+if __name__ == "__main__":
+    watch(sys.argv[1:])

@@ -10,7 +10,21 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
 
-__all__ = ["CONVINCING_ROUNDS", "Interval", "median_interval", "paired_ratio", "was_disturbed"]
+__all__ = [
+    "CONVINCING_ROUNDS",
+    "ESTIMATE_MARGIN",
+    "MINIMAL_GAIN",
+    "Interval",
+    "median_interval",
+    "paired_ratio",
+    "was_disturbed",
+]
+
+ESTIMATE_MARGIN = 0.1
+"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
+
+MINIMAL_GAIN = 0.02
+"""A mix of devices must be measured faster than the best single device by this much to be chosen."""
 
 CONVINCING_ROUNDS = 6
 """Fewer paired samples than this give no 95 % interval of a median, so they cannot prove a gain."""

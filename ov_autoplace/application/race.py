@@ -17,11 +17,10 @@ import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN
 from ov_autoplace.application.bench import Bench
 from ov_autoplace.application.candidates import Joint, fairness
 from ov_autoplace.application.workload import Application, Demand
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.verdict import Verdict, is_faster, paired, were_disturbed
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError, ProfilingError

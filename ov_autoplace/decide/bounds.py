@@ -14,18 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
-__all__ = ["ESTIMATE_MARGIN", "MINIMAL_GAIN", "cheap_transfers", "free_transfers", "unbeatable_device"]
-
-ESTIMATE_MARGIN = 0.1
-"""Where predictions from estimated costs differ by less, they do not say which placement is faster."""
-
-MINIMAL_GAIN = 0.02
-"""A mix of devices must be measured faster than the best single device by this much to be chosen."""
+__all__ = ["cheap_transfers", "free_transfers", "unbeatable_device"]
 
 # A device that may be faster than this by its fastest tenth of inferences is raced with the best one: where
 # in memory compiled models lie makes copies of one model differ by some percent.

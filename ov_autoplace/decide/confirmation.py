@@ -11,8 +11,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN, Interval
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.pools import (
     able_devices,

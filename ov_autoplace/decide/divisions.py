@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import openvino as ov
 
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace.cost.analytic import analytic_table, busy_groups
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.widths import narrow_seconds, widths_for
 from ov_autoplace.devices.widths import Cores, Lanes

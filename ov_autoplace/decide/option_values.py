@@ -18,13 +18,14 @@ from ov_autoplace.policy.card import NO_POLICY
 if TYPE_CHECKING:
     from ov_autoplace.graph.shapes import Call
 
-__all__ = ["ARRIVALS", "DECIDE", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
+__all__ = ["ARRIVALS", "DECIDE", "DEFAULT_SOLVERS", "EXECUTORS", "MODES", "PARSERS", "PREFIX", "nearest_of"]
 
 PREFIX = "AUTOPLACE_"
 MODES = ("ZERO_SHOT", "PROFILE", "TUNE")
 EXECUTORS = ("AUTO", "HETERO", "OVERLAP")
 ARRIVALS = ("ANY", "STEADY")
 DECIDE = ("NOW", "BEHIND")
+DEFAULT_SOLVERS = ("portfolio", "greedy")
 _NO_SOLVERS = "none"
 _MOST_TIMES = 100_000
 _SWITCH = {"YES": True, "TRUE": True, "NO": False, "FALSE": False}
@@ -229,6 +230,8 @@ def _solvers(value: Any) -> tuple[str, ...]:
         value = () if text.lower() in ("", _NO_SOLVERS) else [name.strip() for name in text.split(",")]
     if not isinstance(value, Sequence) or not all(isinstance(name, str) for name in value):
         raise OptionError(f"solvers is {value!r}; it must be a list of names, like 'portfolio,greedy'")
+    if tuple(value) == DEFAULT_SOLVERS:
+        return DEFAULT_SOLVERS  # without loading any
     # Imported here, because solvers know options; a solver that was registered since counts.
     from ov_autoplace.solvers.registry import SOLVERS
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import openvino as ov
 
 from ov_autoplace._base.progress import Progress
-from ov_autoplace.decide.option_values import ARRIVALS, EXECUTORS, MODES, PARSERS, PREFIX, nearest_of
+from ov_autoplace.decide.option_values import (
+    ARRIVALS,
+    DEFAULT_SOLVERS,
+    EXECUTORS,
+    MODES,
+    PARSERS,
+    PREFIX,
+    nearest_of,
+)
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.card import NO_POLICY
 
@@ -31,7 +39,6 @@ __all__ = [
     "split_config",
 ]
 
-DEFAULT_SOLVERS = ("portfolio", "greedy")
 POLICY_SOLVER = "policy"
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _NO_PROPERTIES = ("solvers", "seed")  # for whoever studies decisions, not for programs that run models

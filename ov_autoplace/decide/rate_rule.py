@@ -14,8 +14,7 @@ from itertools import product
 
 import numpy as np
 
-from ov_autoplace._base.statistics import Interval
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
+from ov_autoplace._base.statistics import MINIMAL_GAIN, Interval
 from ov_autoplace.decide.verdict import paired, were_disturbed
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.plan import PoolPlan

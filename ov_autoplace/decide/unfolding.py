@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.coarsen import coarsen

@@ -10,8 +10,14 @@ from operator import attrgetter
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval, paired_ratio, was_disturbed
-from ov_autoplace.decide.bounds import ESTIMATE_MARGIN, MINIMAL_GAIN
+from ov_autoplace._base.statistics import (
+    CONVINCING_ROUNDS,
+    ESTIMATE_MARGIN,
+    MINIMAL_GAIN,
+    Interval,
+    paired_ratio,
+    was_disturbed,
+)
 from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.loads import Timing

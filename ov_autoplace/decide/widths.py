@@ -21,9 +21,9 @@ from dataclasses import replace
 
 import openvino as ov
 
+from ov_autoplace._base.statistics import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.cost.analytic import analytic_table, busy_groups, group_seconds
 from ov_autoplace.cost.generic_target import generic_target
-from ov_autoplace.decide.bounds import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.coarsen import coarsen

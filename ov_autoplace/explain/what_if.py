@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace._base.text import milliseconds
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import WholePlan

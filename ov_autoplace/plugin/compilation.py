@@ -232,13 +232,16 @@ def _may_gain(machine: Machine, model: ov.Model) -> bool:
     That is seen without compiling anything, so that a model that is too large to gain by it compiles as fast
     as on the device itself.
     """
-    from ov_autoplace.decide.divisions import is_worth_dividing
     from ov_autoplace.decide.widths import is_worth_measuring
 
     if machine.options.time_budget_ms == 0:
         return False
     device = machine.devices[0]
-    return is_worth_measuring(machine, device, model) or is_worth_dividing(machine, device, model)
+    if is_worth_measuring(machine, device, model):
+        return True
+    from ov_autoplace.decide.divisions import is_worth_dividing  # not loaded where it is not needed
+
+    return is_worth_dividing(machine, device, model)
 
 
 def found(

@@ -13,7 +13,6 @@ Of the processes that decide on a machine, one decides at a time.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -27,8 +26,15 @@ from typing import Any
 
 __all__ = ["decide"]
 
-_DECIDE = "import sys; sys.path[:] = sys.argv[1:]; from ov_autoplace.plugin.deciding import decide; decide()"
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+# The kernel ends it with the process that watches it (PR_SET_PDEATHSIG), unless that has ended before.
+_DECIDE = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9)
+if os.getppid() == int(sys.argv[1]):
+    sys.path[:] = sys.argv[2:]
+    from ov_autoplace.plugin.deciding import decide
+    decide()
+"""
 _STEP_SECONDS = 0.01
 _BUSY, _QUIET_STEPS = 0.2, 3  # cores that a program keeps busy when it works; steps after which it does not
 _LOCK, _PATIENCE = "deciding.lock", 24 * 3600.0
@@ -43,7 +49,7 @@ def watch(paths: list[str]) -> None:
     program = os.getppid()
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    decider = subprocess.Popen([sys.executable, "-c", _DECIDE, *paths])
+    decider = subprocess.Popen([sys.executable, "-c", _DECIDE, str(os.getpid()), *paths])
     for stream in (0, 1):  # which are the decider's now
         os.close(stream)
     used, quiet = _processor_seconds(program), 0
@@ -83,8 +89,6 @@ def _tree(process: int) -> Iterator[int]:
 
 def decide() -> None:
     """Make the decisions that are asked for, each in a line of JSON, and answer in such lines."""
-    with suppress(OSError):
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)  # whatever libraries print
         for line in sys.stdin:

@@ -8,8 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide.bounds import MINIMAL_GAIN, cheap_transfers, free_transfers, unbeatable_device
+from ov_autoplace.decide.bounds import cheap_transfers, free_transfers, unbeatable_device
 from ov_autoplace.plan.simulator import simulate_batch
 from ov_autoplace.problem.problem import Problem
 from reference_hetero import random_table

@@ -23,6 +23,8 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_EXECUTOR",
         "AUTOPLACE_LANES",
         "AUTOPLACE_ARRIVALS",
+        "AUTOPLACE_CACHE",
+        "AUTOPLACE_DECIDE",
         "AUTOPLACE_OUTPUT_TOLERANCE",
     }
 

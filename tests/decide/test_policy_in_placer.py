@@ -14,7 +14,7 @@ from openvino import opset13 as ops
 import ov_autoplace
 from candidates import kinds, numbers, on_groups
 from command_line import Command, proposers_of
-from ov_autoplace.decide.bounds import ESTIMATE_MARGIN
+from ov_autoplace._base.statistics import ESTIMATE_MARGIN
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.verdict import predicted

@@ -20,9 +20,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray, frozen_array
+from ov_autoplace._base.statistics import MINIMAL_GAIN
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.divisions import (
     OPTIMISM,

@@ -21,9 +21,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, ESTIMATE_MARGIN
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.bounds import ESTIMATE_MARGIN
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.pools import able_devices, copies, copies_that_fit, hinted, mixed, other_bases

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from ov_autoplace._base.statistics import ESTIMATE_MARGIN
 from ov_autoplace.cost.analytic import group_seconds
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.target import THREAD_SCALING
-from ov_autoplace.decide.bounds import ESTIMATE_MARGIN
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import (

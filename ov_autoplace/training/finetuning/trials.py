@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace._base.statistics import Interval, paired_ratio
+from ov_autoplace._base.statistics import MINIMAL_GAIN, Interval, paired_ratio
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.decide.bounds import MINIMAL_GAIN
 from ov_autoplace.decide.verdict import Verdict, measured
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.errors import ProfilingError

@@ -35,6 +35,7 @@ PUBLIC = {
     "simulate",
     "solve",
     "unregister",
+    "wait",
 }
 
 

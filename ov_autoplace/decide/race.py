@@ -41,6 +41,8 @@ _TUNING_RACE = 0.15
 _SCHEDULE_PROOF = 0.35
 # Short models compile quickly, so their last contenders do it again several times; see `Workbench.forget`.
 _SHORT, _COMPILATIONS = 5e-3, 3
+# Where a model lies in memory changes its time by a few percent: who takes less than this is faster anywhere.
+_BEYOND_LUCK = 0.85
 _NO_TIME = "the time budget ended before"
 
 
@@ -158,6 +160,9 @@ class Race:
             return _back_to_back_only(verdict, best, after_pauses)
         contenders = [best, reference]
         compilations = self.compilations(contenders)
+        ratio = None if raced is None else raced.ratio(best, reference)
+        if ratio is not None and ratio.high < _BEYOND_LUCK:
+            compilations = min(compilations, 1)
         if compilations:
             again = self.anew(contenders, compilations)
             found = proven_anew(verdict.candidates, reference, best, again)

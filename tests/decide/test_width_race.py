@@ -131,9 +131,18 @@ def test_a_challenge_that_proves_nothing_leaves_what_proved_the_answer(goes_wron
     assert verdict.findings[: len(FOUND)] == FOUND
 
 
+@pytest.mark.parametrize(("takes", "races"), [(0.7, 2), (0.9, 4)])
+def test_who_is_faster_than_luck_explains_is_compiled_anew_once(takes, races):
+    """And three times where a model's place in memory may be why."""
+    device, narrow = names()
+    session = ScriptedSession({device: 1.0, narrow: takes})
+    assert challenged(session).winner.plan.width == NARROW
+    assert len(session.races) == races
+
+
 def test_a_width_whose_copies_fail_has_not_won_by_the_others(monkeypatch):
     device, narrow = names()
-    session = ScriptedSession({device: 1.0, narrow: 0.7})
+    session = ScriptedSession({device: 1.0, narrow: 0.9})
     run = session.race
 
     def raced(executables: list[SimpleNamespace], budget: float, **how: object) -> SimpleNamespace:

@@ -13,5 +13,5 @@ BENCH = Path(__file__).resolve().parents[1]
 ROOT = BENCH.parents[1]
 GRAPHS = ROOT / "tests" / "data" / "dnn-partitioning"
 
-os.environ["AUTOPLACE_CACHE"] = "NO"  # every decision is made anew
+os.environ.setdefault("AUTOPLACE_CACHE", "NO")  # every decision is made anew
 sys.path += [folder for folder in map(str, (ROOT / "tools", ROOT / "tests")) if folder not in sys.path]

@@ -59,6 +59,7 @@ SECTIONS = {
     "language-model": Section("language_model"),
     "paced": Section("paced", needs_gpu=True),
     "compilation": Section("compilation"),
+    "starts": Section("starts"),
     "simulation": Section("simulation"),
     "solvers": Section("solvers"),
     "policy": Section("policy"),

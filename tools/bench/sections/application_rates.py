@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from harness.applications import OWN, decided, each
 from harness.process import Pieces
 from harness.result import Case, Result, Table, bar, geometric_mean
 from problems.applications import OPEN, of_rates
 
 _TIMEOUT = 180.0
-_HEADROOM = 1.3
+_HEADROOM, _AGAIN = 1.3, 2
 _LEAST = 0.01  # headroom that a ratio is made of, where none is kept
 
 
@@ -79,8 +81,7 @@ def decide_and_load(name: str, seed: int) -> dict[str, Any]:
     """Decide one application of given rates; the headroom of its plan and of every rival, measured anew."""
     with decided(of_rates(name), seed) as found:
         levels = {joint: [level] for joint, level in found.race.headrooms(found.joints).items()}
-        own = [joint for joint in levels if joint.name in OWN]
-        best = max(own, key=levels.__getitem__)
+        best = max((joint for joint in levels if joint.name in OWN), key=levels.__getitem__)
         for _ in range(_AGAIN):  # a level is kept or not by a single late request
             for joint, level in found.race.headrooms([best, found.plan]).items():
                 levels[joint].append(level)

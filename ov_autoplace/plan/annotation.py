@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import openvino as ov
 
@@ -18,10 +19,12 @@ from ov_autoplace.devices.conditions import processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
-from ov_autoplace.plan.fitting import FittedPlacement, check_complete, fit, placing, remember_changes
 from ov_autoplace.plan.partition import completed
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, WholePlan
+
+if TYPE_CHECKING:  # compiling with a decision that is kept, which shall be quick, writes nothing into a model
+    from ov_autoplace.plan.fitting import FittedPlacement
 
 __all__ = [
     "AFFINITY_KEY",
@@ -50,6 +53,8 @@ def annotate(model: ov.Model, placement: Placement | Mapping[str, str]) -> None:
         PlacementError: An op without a device, a device for an op that the model does not have, or a
             placement that HETERO cannot run.
     """
+    from ov_autoplace.plan.fitting import fit
+
     fitted = fit(model, placement)
     run_passes(model, FOLDED if fitted.prepared.is_folded else NAMED)
     write_placement(model, fitted)
@@ -62,6 +67,8 @@ def write_placement(model: ov.Model, fitted: FittedPlacement) -> None:
         model: The form's model, or a clone of it, with unique names.
         fitted: The placement.
     """
+    from ov_autoplace.plan.fitting import remember_changes
+
     device_of = set_affinities(model, fitted.device_of, keys=(AFFINITY_KEY, OP_KEY))
     remember_changes(model, fitted.placement.decided().keys() ^ device_of.keys())
     summarize(model, fitted.placement, list(device_of.values()))
@@ -109,6 +116,8 @@ def set_affinities(
     Raises:
         PlacementError: An op without a device, or tensors that cannot cross.
     """
+    from ov_autoplace.plan.fitting import check_complete, placing
+
     check_complete(device_of, [op.get_friendly_name() for op in model.get_ordered_ops()])
     run_passes(model, placing(device_of))
     placed = completed(model, device_of)

@@ -25,7 +25,7 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
-from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision
+from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, reason_of
 from ov_autoplace.plugin.placed_model import PlacedModel
 
 __all__ = ["DECISION", "compile_part", "compile_placed", "found"]
@@ -97,7 +97,7 @@ def compile_placed(
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
         placement = found(machine, model, search)
-        return _telling(placement.plan.compile(compiler), str(placement.decision or ""))
+        return _telling(placement.plan.compile(compiler), reason_of(placement))
     # Who waited for another process to decide finds its decision.
     with cache_lock(cache.lock):
         stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
@@ -108,7 +108,7 @@ def compile_placed(
                 return _telling(compiled, stored.reason)
         placement = found(machine, model, search)
         cache.store(placement)
-        return _telling(placement.plan.compile(compiler), str(placement.decision or ""))
+        return _telling(placement.plan.compile(compiler), reason_of(placement))
 
 
 def _compile_stored(
@@ -150,10 +150,12 @@ def _at_once(
         if not stored.disturbed:
             return _telling(compiled, stored.reason)
         known = f"{stored.reason}; other work disturbed what was measured"
+    elif not _is_open(machine, model):
+        placement = Placement.on_device(model, machine.devices[0])
+        cache.store(placement)
+        return _telling(placement.plan.compile(compiler), reason_of(placement))
     else:
         compiled, known = _compile_estimate(machine, model, compiler, search)
-    if not _is_open(machine, model):
-        return _telling(compiled, f"{machine.devices[0]}: there is nothing to choose")
     job = decide_behind(machine, model, cache)
 
     def told() -> str:
@@ -272,8 +274,6 @@ def _is_open(machine: Machine, model: ov.Model) -> bool:
 
 def _telling(compiled: ov.CompiledModel, decision: str | Callable[[], str]) -> ov.CompiledModel:
     """A compiled model that tells how it was decided how it runs."""
-    if not decision:
-        return compiled
     if not isinstance(compiled, PlacedModel):
         return PlacedModel(compiled, {DECISION: decision})
     compiled.told[DECISION] = decision

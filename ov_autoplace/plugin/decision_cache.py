@@ -32,7 +32,7 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, read_plan
 from ov_autoplace.policy.card import checkpoint_key
 
-__all__ = ["DECISIONS", "DecisionCache", "StoredDecision", "cache_folder", "kept_decisions"]
+__all__ = ["DECISIONS", "DecisionCache", "StoredDecision", "cache_folder", "kept_decisions", "reason_of"]
 
 _log = logging.getLogger("ov_autoplace")
 _SCHEMA, _VERSION = "ov_autoplace.decision", 5
@@ -62,6 +62,11 @@ def _own_folder() -> Path | None:
     """Where decisions are kept without being asked; ``None`` where there is no home."""
     folder = user_cache_folder()
     return None if folder is None else folder / _FOLDER
+
+
+def reason_of(placement: Placement) -> str:
+    """How a placement was decided, a sentence."""
+    return str(placement.decision or f"{placement.plan.name}: there is nothing to choose")
 
 
 def kept_decisions() -> list[Path]:
@@ -203,7 +208,7 @@ class DecisionCache:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
         disturbed = decision is not None and decision.disturbed
-        self._keep(placement.plan, str(decision or ""), disturbed=disturbed)
+        self._keep(placement.plan, reason_of(placement), disturbed=disturbed)
 
     def _keep(self, plan: Plan, reason: str, *, disturbed: bool) -> None:
         data = {

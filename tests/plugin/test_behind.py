@@ -110,6 +110,15 @@ def test_an_answer_of_a_cpu_alone_is_a_width_or_the_default(home):
     assert "by an estimate" not in decision(again)
 
 
+def test_a_model_that_has_nothing_to_gain_is_compiled_and_nobody_is_asked(home, monkeypatch):
+    monkeypatch.setattr(behind, "decide_behind", lambda *_: pytest.fail("there is nothing to decide"))
+    config = {"AUTOPLACE_DECIDE": "BEHIND", "AUTOPLACE_TIME_BUDGET_MS": 0}
+    for _ in range(2):
+        compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", config)
+        assert decision(compiled) == "CPU: there is nothing to choose"
+    assert len([*home.glob("decisions/*.json")]) == 1
+
+
 def test_decisions_that_nobody_keeps_are_not_made_behind(unequal_pair, monkeypatch):
     with pytest.raises(OptionError, match="AUTOPLACE_DECIDE is BEHIND"):
         compile_behind(unequal_pair, AUTOPLACE_CACHE="NO")

@@ -34,7 +34,7 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plugin.blob_lock import tell_blobs_apart
 from ov_autoplace.plugin.compilation import compile_placed
-from ov_autoplace.plugin.decision_cache import DecisionCache
+from ov_autoplace.plugin.decision_cache import DecisionCache, reason_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIR = ["XCPU", "CPU"]
@@ -463,7 +463,11 @@ def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
         os.utime(entry.path, (age + 1, age + 1))
     foreign = tmp_path / "other.blob"
     foreign.write_bytes(b"x" * 10_000)
-    assert entries[0].load(["op"]) == (answer.plan, False, "")  # now it is the one that was used last
+    assert entries[0].load(["op"]) == (
+        answer.plan,
+        False,
+        reason_of(answer),
+    )  # now it is the one that was used last
     most_bytes = 3 * entries[0].path.stat().st_size
     replace(entries[3], most_bytes=most_bytes).store(answer)
     assert [entry.path.exists() for entry in entries] == [True, False, True, True]

@@ -86,7 +86,7 @@ class _Decider:
         Raises:
             OSError: The process is gone.
         """
-        self._jobs.append((json.dumps(request).encode() + b"\n", job, resources))
+        self._jobs.append((json.dumps(request, default=str).encode() + b"\n", job, resources))
         if len(self._jobs) == 1:
             self._ask()
 

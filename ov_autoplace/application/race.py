@@ -51,6 +51,7 @@ _MUCH_TIGHTER = 3.0  # than the best, beyond which nobody is raced
 _LOST = 1e6  # of their time, where requests did not even begin
 _FIRST, _STEPS = 0.6, (1.5, 1.2, 1.08)  # of the predicted headroom, and how much more is tried next
 _FEWEST_LEVELS, _MOST_LEVELS = 6, 16
+_LEVELS_APART, _DUELS = 1.2, 3  # plans whose levels are closer than this run so often more at the highest one
 
 
 @dataclass(eq=False)
@@ -417,10 +418,14 @@ class JointRace:
         ran = [joint for joint in levels if joint not in self._failures]
         if not ran:
             raise ProfilingError(f"no plan can be run: {next(iter(self._failures.values()))}")
-        default = field[0]
-        rival = max((j for j in ran if j.is_rival), key=levels.__getitem__, default=None)
-        best = max(ran, key=levels.__getitem__)
-        if rival is not None and levels[best] <= levels[rival] * (1 + MINIMAL_GAIN):
+        default, close = field[0], self._closest(levels, ran)
+
+        def rank(joint: Joint) -> tuple[float, float]:
+            return close.get(joint, float("inf")), -levels[joint]
+
+        rival = min((joint for joint in ran if joint.is_rival), key=rank, default=None)
+        best = min(ran, key=rank)
+        if rival in close and close[best] >= (1 - MINIMAL_GAIN) * close[rival]:
             best = rival
         shown = [joint for joint in dict.fromkeys((best, rival, default)) if joint in ran]
         for joint in shown:
@@ -433,6 +438,22 @@ class JointRace:
                 numbers = {"headroom": levels[other], "rate": levels[best] / levels[other]}
                 found.append(Finding.of(Kind.HEADROOM_BESIDE, other.name, **numbers))
         return Verdict(best, tuple(found), list(field))
+
+    def _closest(self, levels: Mapping[Joint, float], ran: Sequence[Joint]) -> dict[Joint, float]:
+        """How tight it is for the plans whose levels are close to the highest, there and in turns.
+
+        A single late request decides a level; the median of some runs tells more.
+        """
+        most = max(levels[joint] for joint in ran)
+        close = sorted((j for j in ran if _LEVELS_APART * levels[j] >= most > 0), key=lambda j: -levels[j])
+        firsts = [next((joint for joint in close if joint.is_rival == kind), None) for kind in (True, False)]
+        kept = [joint for joint in dict.fromkeys([*firsts, *close]) if joint is not None][:_MOST_CLOSE]
+        self._longest = _LONGEST_SECONDS
+        found: dict[Joint, list[float]] = {joint: [] for joint in kept}
+        for turn in range(_DUELS if len(kept) > 1 else 0):
+            for joint in kept if turn % 2 == 0 else reversed(kept):
+                found[joint].append(self._tightness(joint, most))
+        return {joint: float(np.median(tries)) if tries else 0.0 for joint, tries in found.items()}
 
 
 def tightness(load: Sequence[Demand], outcome: Outcome, factor: float = 1.0) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -273,13 +273,9 @@ class QueueBench:
         return factor
 
 
-def headroom_decided(
-    likely: float, *, rate: float = 100, budget: float = 30.0, **keeps: float
-) -> tuple[Verdict, JointRace]:
-    """A race of plans, the first of which is the default and all but ``ours`` set by hand."""
-    given = application(("a",), load=[{"start": "a", "rate": rate, "deadline_ms": 10}])
-    queues = {name: Queue(factor) for name, factor in keeps.items()}
-    field = [
+def joints_of(names: Iterable[str], likely: float) -> list[Joint]:
+    """The first of them is the default, and all but ``ours`` are set by hand."""
+    return [
         Joint(
             name,
             JointPlan(name, (Part("a", WholePlan("CPU", properties={"X": name})),)),
@@ -287,8 +283,17 @@ def headroom_decided(
             likely_headroom=likely,
             predicted_seconds=1 / likely,
         )
-        for name in keeps
+        for name in names
     ]
+
+
+def headroom_decided(
+    likely: float, *, rate: float = 100, budget: float = 30.0, **keeps: float
+) -> tuple[Verdict, JointRace]:
+    """A race of plans, the first of which is the default and all but ``ours`` set by hand."""
+    given = application(("a",), load=[{"start": "a", "rate": rate, "deadline_ms": 10}])
+    queues = {name: Queue(factor) for name, factor in keeps.items()}
+    field = joints_of(queues, likely)
     race = JointRace(cast("Any", QueueBench(given, queues)), Budget(budget))
     return race.decide(field), race
 
@@ -308,6 +313,22 @@ def test_who_keeps_deadlines_at_the_highest_rates_wins(likely: float) -> None:
 def test_theirs_is_kept_where_ours_keeps_no_higher_rate() -> None:
     verdict, _ = headroom_decided(4.0, default=3.0, theirs=5.0, ours=5.0)
     assert verdict.winner.name == "theirs"
+
+
+def test_a_level_that_was_kept_by_luck_does_not_win() -> None:
+    """Ours keeps 5.2 once; later it is late at what theirs keeps."""
+    given = application(("a",), load=[{"start": "a", "rate": 100, "deadline_ms": 10}])
+    queues = {name: Queue(factor) for name, factor in {"default": 1.0, "theirs": 5.0, "ours": 5.2}.items()}
+    field = joints_of(queues, likely=4.0)
+    race = JointRace(cast("Any", QueueBench(given, queues)), Budget(30.0))
+    settled = race._closest
+
+    def unlucky(*arguments: Any) -> dict[Joint, float]:
+        queues["ours"].keeps = 4.0
+        return settled(*arguments)
+
+    race._closest = unlucky  # type: ignore[method-assign]
+    assert race.decide(field).winner.name == "theirs"
 
 
 @pytest.mark.parametrize(("budget", "requests"), [(60.0, 19.2), (4.0, 8.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -175,6 +176,27 @@ sys.stdin.readline()
 while True:
     pass
 """
+
+
+WAITING = f"""
+import sys
+import openvino as ov, ov_autoplace
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_behind import model
+compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", {{"AUTOPLACE_DECIDE": "BEHIND"}})
+assert ov_autoplace.wait({PATIENCE})
+print(compiled.get_property("AUTOPLACE_DECISION").partition("the next compile gets: ")[2])
+"""
+
+
+def test_two_programs_at_once_keep_one_decision(home):
+    """The second one decides anew only where the first one was disturbed."""
+    command = [sys.executable, "-c", WAITING]
+    programs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = [program.communicate(timeout=2 * PATIENCE)[0] for program in programs]
+    assert [program.returncode for program in programs] == [0, 0]
+    (entry,) = home.glob("decisions/*.json")
+    assert json.loads(entry.read_text())["decision"] in [answer.strip() for answer in answers]
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ from model_checks import (
 )
 from ov_autoplace import annotate, count_subgraphs, extension_path
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph import coarsen, extract
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.plan.annotation import annotated_placement
 from random_dynamic_models import random_dynamic_model

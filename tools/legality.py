@@ -30,7 +30,7 @@ from model_checks import (
     relative_error,
 )
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph import coarsen
+from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.plan.annotation import annotate, set_affinities

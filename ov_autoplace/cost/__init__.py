@@ -2,7 +2,3 @@
 
 Imports ``graph`` and below; nothing here measures.
 """
-
-from ov_autoplace.cost.table import CostTable
-
-__all__ = ["CostTable"]

@@ -95,9 +95,11 @@ class Machine:
     @cached_property
     def target(self) -> Target | None:
         """The profile that the options name."""
+        if self.options.target is None:
+            return None
         from ov_autoplace.cost.target_json import load_target
 
-        return None if self.options.target is None else load_target(self.options.target)
+        return load_target(self.options.target)
 
     def check_named_devices(self) -> None:
         """Refuse pins to, and limits of, devices that take no part, before anything is measured.

@@ -2,7 +2,3 @@
 
 Imports ``cost`` and below.
 """
-
-from ov_autoplace.plan.placement import Placement, Schedule
-
-__all__ = ["Placement", "Schedule"]

@@ -137,8 +137,6 @@ def _at_once(
     Raises:
         OptionError: Decisions are not kept.
     """
-    from ov_autoplace.plugin.behind import decide_behind
-
     if cache is None:
         raise OptionError(
             "AUTOPLACE_DECIDE is BEHIND, which is of use to later compiles where decisions are kept: leave "
@@ -156,6 +154,8 @@ def _at_once(
         return _telling(placement.plan.compile(compiler), reason_of(placement))
     else:
         compiled, known = _compile_estimate(machine, model, compiler, search)
+    from ov_autoplace.plugin.behind import decide_behind  # not loaded where it is not needed
+
     job = decide_behind(machine, model, cache)
 
     def told() -> str:

@@ -13,8 +13,8 @@ from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
-from ov_autoplace.graph import CoarseGraph
 from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.extract import extract
 
 # Rates in operations, or bytes, per second.

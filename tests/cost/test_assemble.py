@@ -10,7 +10,7 @@ from openvino import opset13 as op
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
-from ov_autoplace.graph import CoarseGraph
+from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.extract import extract
 
 FIT = TransferFit(

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ov_autoplace.cost import CostTable
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
 from ov_autoplace.cost.dnn_partitioning_export import save_dnn_partitioning
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import CostTableError
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "dnn-partitioning"

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from ov_autoplace.cost import CostTable
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table, save_table
 from ov_autoplace.errors import CostTableError, OutputError
 

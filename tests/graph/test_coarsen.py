@@ -10,7 +10,9 @@ from openvino import opset13 as ops
 
 import zoo
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph import CoarseGraph, coarsen, extract
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import CoarseGraph
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.rules import GraphView
 
 

@@ -10,7 +10,8 @@ from openvino import opset13 as ops
 
 import zoo
 from ov_autoplace.errors import ModelError, OptionError
-from ov_autoplace.graph import ComputationGraph, extract
+from ov_autoplace.graph.computation_graph import ComputationGraph
+from ov_autoplace.graph.extract import extract
 
 
 def edges_by_name(graph: ComputationGraph) -> set[tuple[str, int, str, int]]:

@@ -11,7 +11,7 @@ from graph_models import branch_and_loop
 from openvino import opset13 as ops
 from openvino import opset14
 
-from ov_autoplace.graph import extract
+from ov_autoplace.graph.extract import extract
 
 
 def constant(*shape: int) -> ov.Node:

@@ -7,7 +7,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from ov_autoplace.graph import input_ranges
+from ov_autoplace.graph.inputs import input_ranges
 
 TABLE = np.zeros((30, 4), np.float32)
 

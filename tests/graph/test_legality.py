@@ -9,7 +9,10 @@ from graph_models import STRUCTURES
 from numpy.typing import NDArray
 
 import zoo
-from ov_autoplace.graph import coarsen, extract, input_ranges, with_static_shapes
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.plan.annotation import set_affinities
 from ov_autoplace.plan.legality import broken_bonds
 

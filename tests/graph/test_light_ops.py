@@ -10,7 +10,8 @@ import pytest
 from graph_models import dense, named, weights
 from openvino import opset13 as ops
 
-from ov_autoplace.graph import coarsen, extract
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
 
 
 def scalar(value: float) -> ov.Node:

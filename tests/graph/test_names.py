@@ -6,7 +6,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.graph import extract
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.names import make_names_unique, unique_names
 
 

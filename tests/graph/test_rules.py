@@ -17,7 +17,7 @@ from graph_models import (
 )
 from openvino import opset13 as ops
 
-from ov_autoplace.graph import extract
+from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.rules import MUST_RULES, GraphView, Rule
 from ov_autoplace.graph.rules.boundaries import parameters_with_consumer, results_with_producer
 from ov_autoplace.graph.rules.constants import constants_with_consumer

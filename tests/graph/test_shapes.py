@@ -10,7 +10,7 @@ import pytest
 from openvino import opset13 as ops
 
 from ov_autoplace.errors import ModelError, OptionError
-from ov_autoplace.graph import with_static_shapes
+from ov_autoplace.graph.shapes import with_static_shapes
 
 
 def model_of(*shapes: str) -> ov.Model:

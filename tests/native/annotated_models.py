@@ -10,7 +10,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as ops
 
-from ov_autoplace.plan import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 
 __all__ = ["Annotated", "answer_of", "convolutions", "save_placed", "submodels_of"]

@@ -13,7 +13,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from cpp_programs import build_cpp
-from ov_autoplace.plan import Placement
+from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.annotated_files import save_annotated
 
 SOURCE = Path(__file__).resolve().parents[2] / "tools" / "cpp"

@@ -16,7 +16,8 @@ from openvino import opset13 as ops
 import extension_checks
 import zoo
 from ov_autoplace import annotate, extension_path
-from ov_autoplace.graph import coarsen, extract
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
 from random_dynamic_models import random_dynamic_model
 
 DEVICES = ("XCPU", "CPU")

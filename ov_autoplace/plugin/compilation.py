@@ -81,11 +81,13 @@ def compile_placed(
                 "raise the limit or add a device"
             )
         if not machine.widths(devices[0]) and not machine.wants_rate:
-            return WholePlan(devices[0]).compile(_Compiler(machine, model, compile_native))
+            alone = WholePlan(devices[0])
+            return _telling(alone.compile(_Compiler(machine, model, compile_native)), reason_of(alone))
     model = formed(model, NAMED)
     annotated = _annotation(model, devices, explicit)
     if annotated is not None:
-        return annotated.plan.compile(_Compiler(machine, model, compile_native))
+        compiled = annotated.plan.compile(_Compiler(machine, model, compile_native))
+        return _telling(compiled, f"{annotated.plan.name}: the model is annotated so")
     if machine.wants_rate:
         machine.check_rate()
     run_passes(model, (FOLD,))
@@ -97,7 +99,7 @@ def compile_placed(
     if cache is None:
         # What is compiled here has its shapes folded, so it takes the decision as it was made.
         placement = found(machine, model, search)
-        return _telling(placement.plan.compile(compiler), reason_of(placement))
+        return _telling(placement.plan.compile(compiler), reason_of(placement.plan, placement.decision))
     # Who waited for another process to decide finds its decision.
     with cache_lock(cache.lock):
         stored = cache.load([op.get_friendly_name() for op in model.get_ops()])
@@ -108,7 +110,7 @@ def compile_placed(
                 return _telling(compiled, stored.reason)
         placement = found(machine, model, search)
         cache.store(placement)
-        return _telling(placement.plan.compile(compiler), reason_of(placement))
+        return _telling(placement.plan.compile(compiler), reason_of(placement.plan, placement.decision))
 
 
 def _compile_stored(
@@ -151,7 +153,7 @@ def _at_once(
     elif not _is_open(machine, model):
         placement = Placement.on_device(model, machine.devices[0])
         cache.store(placement)
-        return _telling(placement.plan.compile(compiler), reason_of(placement))
+        return _telling(placement.plan.compile(compiler), reason_of(placement.plan, placement.decision))
     else:
         compiled, known = _compile_estimate(machine, model, compiler, search)
     from ov_autoplace.plugin.behind import decide_behind  # not loaded where it is not needed
@@ -208,7 +210,8 @@ def _compile_part(machine: Machine, model: ov.Model, compile_native: Native, nam
         shared = Cores(plan.shared(Cores.of_this_process().processors))
         plan.check_machine(machine_lines(machine.core, plan.devices, shared))
         part = plan.part(name) if name else plan.part_of(model_hash(formed(model, NAMED)))
-        return compile_part(machine, model, compile_native, part)
+        compiled = compile_part(machine, model, compile_native, part)
+        return _telling(compiled, f"{part.plan.name}: {path} says so")
 
 
 def compile_part(machine: Machine, model: ov.Model, compile_native: Native, part: Part) -> ov.CompiledModel:

@@ -3,7 +3,7 @@
 The small one, which is this file run as a program, needs nothing but Python's standard library. It starts the
 other one, and
 
-* both, and what the other one starts to measure, run when nobody else wants the processor (``SCHED_IDLE``);
+* the other one, and what it starts to measure, run when nobody else wants the processor (``SCHED_IDLE``);
 * while the program works, the others are stopped, because measuring would disturb both. They are stopped
   together, so that nobody among them takes another one for hung. Of a program that never rests they get a
   hundredth of the time;
@@ -35,14 +35,16 @@ __all__ = ["decide"]
 # Its arguments: the process that watches it, the file of the count of stops, and where modules of Python are.
 # The kernel ends it with the process that watches it (PR_SET_PDEATHSIG), unless that has ended before.
 _DECIDE = """
-import ctypes, os, sys
+import contextlib, ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
+with contextlib.suppress(OSError):
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 if os.getppid() == int(sys.argv[1]):
     sys.path[:] = sys.argv[3:]
     from ov_autoplace.plugin.deciding import decide
     decide(int(sys.argv[2]))
 """
-_COUNT = struct.Struct("q")
+_COUNT, _NICE = struct.Struct("q"), 19
 _STEP_SECONDS = 0.01
 # Cores that a program keeps busy when it works; steps after which it does not; of so many steps one is lent.
 _BUSY, _QUIET_STEPS, _LENT = 0.01, 2, 100
@@ -56,8 +58,7 @@ def watch(paths: list[str]) -> None:
         paths: Where modules of Python are.
     """
     program = os.getppid()
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    os.nice(_NICE)
     file = os.memfd_create("ov-autoplace stops")
     os.ftruncate(file, _COUNT.size)
     stops = mmap.mmap(file, _COUNT.size)
@@ -165,7 +166,7 @@ def _answer(request: Mapping[str, Any], stops: Callable[[], int]) -> dict[str, s
         return {"failure": f"{type(cause).__name__}: {cause}"}
     if not cache.path.exists():
         return {"failure": f"the decision cannot be kept in {cache.path.parent}"}
-    return {"reason": reason_of(placement)}
+    return {"reason": reason_of(placement.plan, placement.decision)}
 
 
 if __name__ == "__main__":

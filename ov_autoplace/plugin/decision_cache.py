@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import openvino as ov
 
@@ -31,6 +31,9 @@ from ov_autoplace.graph.model_hash import model_hash, weights_hash
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, read_plan
 from ov_autoplace.policy.card import checkpoint_key
+
+if TYPE_CHECKING:  # compiling with a decision that is kept, which shall be quick, makes none
+    from ov_autoplace.plan.decision import Decision
 
 __all__ = ["DECISIONS", "DecisionCache", "StoredDecision", "cache_folder", "kept_decisions", "reason_of"]
 
@@ -64,9 +67,9 @@ def _own_folder() -> Path | None:
     return None if folder is None else folder / _FOLDER
 
 
-def reason_of(placement: Placement) -> str:
-    """How a placement was decided, a sentence."""
-    return str(placement.decision or f"{placement.plan.name}: there is nothing to choose")
+def reason_of(plan: Plan, decision: Decision | None = None) -> str:
+    """How it was decided to run a model so, a sentence."""
+    return str(decision or f"{plan.name}: there is nothing to choose")
 
 
 def kept_decisions() -> list[Path]:
@@ -208,7 +211,7 @@ class DecisionCache:
         """Keep a decision; a folder that cannot be written costs a warning, not the compile."""
         decision = placement.decision
         disturbed = decision is not None and decision.disturbed
-        self._keep(placement.plan, reason_of(placement), disturbed=disturbed)
+        self._keep(placement.plan, reason_of(placement.plan, decision), disturbed=disturbed)
 
     def _keep(self, plan: Plan, reason: str, *, disturbed: bool) -> None:
         data = {

@@ -249,6 +249,7 @@ def executable() -> None:
         attempt(
             profiler.save_op_by_op, xml, folder, -1.0, limit_seconds=-1.0, disturbed=2**31, noise=float("nan")
         )
+        attempt(profiler.resident_bytes)
         attempt(model.save_outputs, folder)
         attempt(model.save_outputs, str(Path(folder) / "outputs"), True)
         del profiler
@@ -280,13 +281,12 @@ def executable() -> None:
         st.floats(0, 2e-3), oddities.filter(lambda n: not (isinstance(n, (int, float)) and 0 < n <= 60))
     )
     few = st.one_of(st.integers(-1, 3), st.sampled_from([2**31, 2**64 - 1, 2**64]), oddities)
-    wild = st.tuples(few, few, st.booleans(), st.lists(short, max_size=3), st.lists(few, max_size=2))
+    wild = st.tuples(few, few, st.booleans(), st.lists(short, max_size=3))
     tame = st.tuples(
         st.integers(0, 3),
         st.integers(1, 3),
         st.booleans(),
         st.lists(st.floats(0, 2e-3), max_size=3).map(sorted),
-        st.lists(st.just(0), max_size=1),
     )
     links = st.tuples(few, few, st.one_of(st.floats(0, 3), reals))
     onward = st.tuples(st.just(0), st.integers(1, 3), st.floats(0.1, 3))
@@ -320,7 +320,7 @@ def executable() -> None:
         calls += [pool.submit(attempt, model.node_times) for _ in range(4)]
         calls += [pool.submit(attempt, model.lane_profile) for _ in range(4)]
         calls += [
-            pool.submit(attempt, _core.run_workload, [[model]], [(0, 2, False, [], [])], [], 0.01)
+            pool.submit(attempt, _core.run_workload, [[model]], [(0, 2, False, [])], [], 0.01)
             for _ in range(4)
         ]
         calls += [pool.submit(attempt, _core.load_seconds, [model], 3, bool(i % 2), 0.01) for i in range(4)]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +22,10 @@ from ov_autoplace.plugin import behind
 from ov_autoplace.plugin.compilation import DECISION
 
 PINS = {"first": "XCPU", "second": "CPU"}
-BEHIND = {"AUTOPLACE_DECIDE": "BEHIND", "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"}
-PATIENCE = 120.0
+SOON = {"AUTOPLACE_DECIDE": "BEHIND", "AUTOPLACE_TIME_BUDGET_MS": 200}
+BEHIND = {**SOON, "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"}
+DEVICES = {"AUTOPLACE_EXTRA_DEVICES": "XCPU=CPU"}
+PATIENCE = 300.0
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +35,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("AUTOPLACE_CACHE")
     yield tmp_path / "ov-autoplace"
     assert ov_autoplace.wait(PATIENCE)
-    eventually(lambda: not watching(os.getpid()))
 
 
 def model(name: str = "second") -> ov.Model:
@@ -64,8 +65,9 @@ def watching(program: int) -> list[int]:
     return [pid for pid in found if b"deciding.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def watching_and_deciding(program: int) -> tuple[int, int]:
-    (watcher,) = watching(program)
+def watching_and_deciding(program: int, others: Collection[int] = ()) -> tuple[int, int]:
+    """Both processes that decide for a program; ``others`` may still be ending."""
+    (watcher,) = set(watching(program)) - set(others)
     eventually(lambda: bool(children(watcher)))
     (decider,) = children(watcher)
     return watcher, decider
@@ -103,17 +105,17 @@ def test_the_estimate_runs_at_once_and_the_next_compile_gets_the_decision(unequa
     np.testing.assert_allclose(now([x])[0], first([x])[0], rtol=1e-5)
 
 
-def test_an_answer_of_a_cpu_alone_is_a_width_or_the_default(home):
-    compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", {"AUTOPLACE_DECIDE": "BEHIND"})
+def test_an_answer_of_a_cpu_alone_is_a_width_or_the_default(home, two_cores):
+    compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", SOON)
     assert decision(compiled).startswith("CPU")
     assert ov_autoplace.wait(PATIENCE)
-    again = ov.Core().compile_model(model(), "AUTOPLACE:CPU", {"AUTOPLACE_DECIDE": "BEHIND"})
+    again = ov.Core().compile_model(model(), "AUTOPLACE:CPU", SOON)
     assert "by an estimate" not in decision(again)
 
 
-def test_a_model_that_has_nothing_to_gain_is_compiled_and_nobody_is_asked(home, monkeypatch):
+def test_a_model_that_has_nothing_to_gain_is_compiled_and_nobody_is_asked(home, monkeypatch, two_cores):
     monkeypatch.setattr(behind, "decide_behind", lambda *_: pytest.fail("there is nothing to decide"))
-    config = {"AUTOPLACE_DECIDE": "BEHIND", "AUTOPLACE_TIME_BUDGET_MS": 0}
+    config = SOON | {"AUTOPLACE_TIME_BUDGET_MS": 0}
     for _ in range(2):
         compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", config)
         assert decision(compiled) == "CPU: there is nothing to choose"
@@ -136,8 +138,9 @@ def test_one_decision_is_made_for_all_who_ask_for_it(unequal_pair, home):
 
 @pytest.mark.parametrize("whose", ["watching", "deciding"])
 def test_a_process_that_is_killed_costs_the_decision_and_nothing_else(unequal_pair, home, whose):
+    others = watching(os.getpid())
     compiled = compile_behind(unequal_pair)
-    watcher, decider = watching_and_deciding(os.getpid())
+    watcher, decider = watching_and_deciding(os.getpid(), others)
     os.kill({"watching": watcher, "deciding": decider}[whose], signal.SIGKILL)
     assert ov_autoplace.wait(PATIENCE)
     assert "no decision can be made behind" in decision(compiled)
@@ -168,9 +171,9 @@ PROGRAM = f"""
 import sys, time
 import openvino as ov, ov_autoplace
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_behind import model
+from test_behind import SOON, model
 core = ov.Core()
-compiled = core.compile_model(model(), "AUTOPLACE:CPU", {{"AUTOPLACE_DECIDE": "BEHIND"}})
+compiled = core.compile_model(model(), "AUTOPLACE:XCPU,CPU", SOON)
 print("compiled", flush=True)
 sys.stdin.readline()
 while True:
@@ -182,8 +185,8 @@ WAITING = f"""
 import sys
 import openvino as ov, ov_autoplace
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_behind import model
-compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", {{"AUTOPLACE_DECIDE": "BEHIND"}})
+from test_behind import SOON, model
+compiled = ov.Core().compile_model(model(), "AUTOPLACE:XCPU,CPU", SOON)
 assert ov_autoplace.wait({PATIENCE})
 print(compiled.get_property("AUTOPLACE_DECISION").partition("the next compile gets: ")[2])
 """
@@ -191,8 +194,8 @@ print(compiled.get_property("AUTOPLACE_DECISION").partition("the next compile ge
 
 def test_two_programs_at_once_keep_one_decision(home):
     """The second one decides anew only where the first one was disturbed."""
-    command = [sys.executable, "-c", WAITING]
-    programs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    how = {"stdout": subprocess.PIPE, "text": True, "env": os.environ | DEVICES}
+    programs = [subprocess.Popen([sys.executable, "-c", WAITING], **how) for _ in range(2)]
     answers = [program.communicate(timeout=2 * PATIENCE)[0] for program in programs]
     assert [program.returncode for program in programs] == [0, 0]
     (entry,) = home.glob("decisions/*.json")
@@ -203,7 +206,11 @@ def test_two_programs_at_once_keep_one_decision(home):
 def program(home: Path) -> Iterator[subprocess.Popen[str]]:
     """A program for which a decision is to be made; it works once it gets a line."""
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | DEVICES,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "compiled\n"

@@ -466,7 +466,7 @@ def test_the_decisions_that_were_not_used_for_longest_go_first(tmp_path):
     assert entries[0].load(["op"]) == (
         answer.plan,
         False,
-        reason_of(answer),
+        reason_of(answer.plan),
     )  # now it is the one that was used last
     most_bytes = 3 * entries[0].path.stat().st_size
     replace(entries[3], most_bytes=most_bytes).store(answer)

@@ -35,8 +35,9 @@ _FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _FILE_NAME = re.compile(r"# (\S+\.py)\n")
-# Numbers, devices and candidates: from here on a line is another one on another machine.
-_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|portfolio|greedy|policy)\b")
+# Numbers, devices and candidates: from here on a line is another one on another machine. What is said of an
+# answer begins with its name, and a plan of several models is named after what each of them does.
+_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|portfolio|greedy|policy)\b|(?<=^\* )\w+: ")
 _LONGEST_COMMAND_SECONDS = 900
 _WIDTH = "160"  # of tables, in characters
 

@@ -34,6 +34,7 @@ DECISION = "AUTOPLACE_DECISION"
 """A property of compiled models: how it was decided how they run, a sentence."""
 
 _log = logging.getLogger("ov_autoplace")
+_AS_IT_IS = "%s is not tried on fewer threads or in lanes: %s"
 
 
 Native = Callable[[ov.Model, str, Mapping[str, Any]], ov.CompiledModel]
@@ -260,18 +261,26 @@ def found(
         search: Finds a placement.
     """
     if _is_open(machine, model):
-        return search(machine, model)
+        try:
+            return search(machine, model)
+        except AutoplaceError as cause:
+            if _has_choice(machine):
+                raise
+            _log.warning(_AS_IT_IS, machine.devices[0], cause)
     return Placement.on_device(model, machine.devices[0])
+
+
+def _has_choice(machine: Machine) -> bool:
+    """Whether a request is about more than one device as it is."""
+    return len(machine.devices) > 1 or machine.wants_rate
 
 
 def _is_open(machine: Machine, model: ov.Model) -> bool:
     """Whether there is anything to decide: devices, a rate, or what a single device may gain."""
-    if len(machine.devices) > 1 or machine.wants_rate:
-        return True
     try:
-        return _may_gain(machine, model)
+        return _has_choice(machine) or _may_gain(machine, model)
     except AutoplaceError as cause:
-        _log.warning("%s is not tried on fewer threads or in lanes: %s", machine.devices[0], cause)
+        _log.warning(_AS_IT_IS, machine.devices[0], cause)
         return False
 
 

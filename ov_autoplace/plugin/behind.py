@@ -72,7 +72,7 @@ class _Decider:
     def __init__(self) -> None:
         self._jobs: deque[tuple[bytes, Job, ExitStack]] = deque()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_PROGRAM), *map(os.path.abspath, filter(None, sys.path))],
+            [sys.executable, "-I", "-S", str(_PROGRAM), *map(os.path.abspath, sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

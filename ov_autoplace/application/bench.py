@@ -42,9 +42,7 @@ UNPINNED = {"ENABLE_CPU_PINNING": "NO"}
 
 _THROUGHPUT = {HINT: "THROUGHPUT"}
 _ALONE_SECONDS, _MOST_CALLERS = 0.03, 8
-_SLOWER_WIDER = (
-    1.1  # a model that takes so many times as long on more threads does not get faster on still more
-)
+_SLOWER_WIDER = 1.1  # times as long on more threads: then still more do not make a model faster
 _DECISION_SECONDS = 4.0  # of a model alone
 _log = logging.getLogger("ov_autoplace")
 

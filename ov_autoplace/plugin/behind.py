@@ -13,13 +13,13 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping
+from concurrent import futures
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import openvino as ov
 
@@ -27,7 +27,7 @@ from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.extension import extensions_of
 from ov_autoplace.devices.names import device_settings, libraries_of, property_text
-from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.errors import AutoplaceError, ProfilingError
 from ov_autoplace.measure.isolation.process import is_python
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.plugin.decision_cache import DecisionCache
@@ -40,26 +40,8 @@ _PROGRAM = Path(__file__).with_name("deciding.py")
 _NOT_ASKED = ("progress", "cache", "decide", "application", "calls", "shapes", "properties")
 
 
-class Job:
-    """A decision that is being made.
-
-    Attributes:
-        reason: The decision, a sentence; empty while there is none.
-        failure: Why there will be none.
-    """
-
-    def __init__(self) -> None:
-        self.reason = self.failure = ""
-        self._is_done = threading.Event()
-
-    def finish(self, reason: str = "", failure: str = "") -> None:
-        """Note how it ended."""
-        self.reason, self.failure = reason, failure
-        self._is_done.set()
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Whether it has ended, in so much time."""
-        return self._is_done.wait(seconds)
+Job: TypeAlias = "futures.Future[str]"
+"""A decision that is being made: the sentence that says it, or as an error why there will be none."""
 
 
 class _Decider:
@@ -104,14 +86,14 @@ class _Decider:
                 with suppress(OSError):  # it is gone, as the end of this loop finds out
                     self._ask() if self._jobs else self._end()
             resources.close()
-            job.finish(**json.loads(line))
+            _finish(job, **json.loads(line))
         code = self._process.wait()
         with _state.lock:
             self._end()
             left = list(self._jobs)
         for _, job, resources in left:
             resources.close()
-            job.finish(failure=f"the process that decides ended with exit code {code}")
+            _finish(job, failure=f"the process that decides ended with exit code {code}")
 
     def _end(self) -> None:
         """Take no more jobs, upon which the process ends."""
@@ -138,8 +120,8 @@ def _leave_to_parent() -> None:
     """In a fork, whose parent has the process that decides."""
     global _state
     for job in _state.jobs.values():
-        if not job.wait(0):
-            job.finish(failure="the process that this one is a fork of asked for it")
+        if not job.done():
+            _finish(job, failure="the process that this one is a fork of asked for it")
     _state = _State()
 
 
@@ -155,8 +137,7 @@ def wait(seconds: float | None = None) -> bool:
     Returns:
         Whether all of them are made, or cannot be.
     """
-    end = time.monotonic() + (threading.TIMEOUT_MAX if seconds is None else seconds)
-    return all(job.wait(max(end - time.monotonic(), 0.0)) for job in list(_state.jobs.values()))
+    return not futures.wait(list(_state.jobs.values()), seconds).not_done
 
 
 def decide_behind(machine: Machine, model: ov.Model, cache: DecisionCache) -> Job:
@@ -167,10 +148,10 @@ def decide_behind(machine: Machine, model: ov.Model, cache: DecisionCache) -> Jo
         model: With its shape computations folded; it is written to a file for that process.
         cache: Where the decision goes.
     """
-    job = Job()
+    job: Job = futures.Future()
     with _state.lock:
         known = _state.jobs.get(cache.path)
-        if known is not None and not known.wait(0):
+        if known is not None and not known.done():
             return known
         _state.jobs[cache.path] = job
     resources = ExitStack()
@@ -185,8 +166,16 @@ def decide_behind(machine: Machine, model: ov.Model, cache: DecisionCache) -> Jo
     except (AutoplaceError, OSError) as cause:
         resources.close()
         _log.info("no decision is made behind: %s", cause)
-        job.finish(failure=str(cause))
+        _finish(job, failure=str(cause))
     return job
+
+
+def _finish(job: Job, reason: str = "", failure: str = "") -> None:
+    """Note how it ended: with a decision, or without one."""
+    if failure:
+        job.set_exception(ProfilingError(failure))
+    else:
+        job.set_result(reason)
 
 
 def _request(machine: Machine, path: Path, cache: DecisionCache) -> dict[str, Any]:

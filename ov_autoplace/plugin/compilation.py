@@ -162,9 +162,11 @@ def _at_once(
     job = decide_behind(machine, model, cache)
 
     def told() -> str:
-        if job.failure:
-            return f"{known}; no decision can be made behind: {job.failure}"
-        return f"{known}; the next compile gets: {job.reason}" if job.reason else f"{known}; being decided"
+        if not job.done():
+            return f"{known}; being decided"
+        if job.exception() is not None:
+            return f"{known}; no decision can be made behind: {job.exception()}"
+        return f"{known}; the next compile gets: {job.result()}"
 
     return _telling(compiled, told)
 

@@ -27,7 +27,7 @@ from ov_autoplace.graph.model_hash import model_hash
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.graph.shapes import named_shapes
-from ov_autoplace.measure.isolation.interface import Compiled, Executable, Pool
+from ov_autoplace.measure.isolation.interface import Executable, members_of
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.workload import Callers, Workload
@@ -89,7 +89,7 @@ class Model:
         Raises:
             ProfilingError: It cannot be compiled.
         """
-        return _copies(self.bench.executable(setting))
+        return members_of(self.bench.executable(setting))
 
     def seconds_alone(self, setting: Candidate) -> float:
         """What a request takes where nothing else runs, which is measured once; infinite where it fails."""
@@ -261,7 +261,7 @@ class Bench:
             tried: list[Candidate] = []
             for candidate in candidates:
                 if model.may_be_faster(share, candidate, tried):
-                    model.bench.note_memory([candidate])
+                    model.bench.note_memory(candidate)
                     tried.append(candidate)
             entered = model.bench.enter(tried, lambda *_: True)
             model.settings = [setting for setting in entered if math.isfinite(model.seconds_alone(setting))]
@@ -310,7 +310,7 @@ class Bench:
             raise ProfilingError("cores can be reserved in a further process only; none can be started")
         self._resources.callback(other.close)
         compiled = {
-            part.name: _copies(part.plan.compile(self.models[numbers[part.name]].session.within(other)))
+            part.name: members_of(part.plan.compile(self.models[numbers[part.name]].session.within(other)))
             for part in plan.parts
         }
         return Workload(other, tuple(compiled[model.name] for model in self.models), links, plan.in_turn)
@@ -340,10 +340,6 @@ class Bench:
 def _width(setting: Candidate) -> Width | None:
     """Of each copy; ``None`` where OpenVINO chooses it."""
     return setting.plan.models[0].width
-
-
-def _copies(compiled: Compiled) -> tuple[Executable, ...]:
-    return compiled.members if isinstance(compiled, Pool) else (compiled,)
 
 
 def _seconds(setting: Candidate) -> float:

@@ -17,7 +17,7 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.verdict import paired, were_disturbed
 from ov_autoplace.errors import ProfilingError
-from ov_autoplace.measure.isolation.interface import Compiled, Pool
+from ov_autoplace.measure.isolation.interface import Compiled, members_of
 from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.model_file import failing_on
 from ov_autoplace.measure.session import ProfilingSession
@@ -148,8 +148,7 @@ class Workbench:
         if outputs is None:
             return list(candidates)
         for candidate in candidates:
-            compiled = self.executable(candidate)
-            members = compiled.members if isinstance(compiled, Pool) else (compiled,)
+            members = members_of(self.executable(candidate))
             distinct = dict(zip(candidate.plan.models, members, strict=True))  # of copies one is enough
             for name, (model, executable) in zip(candidate.parts, distinct.items(), strict=True):
                 outputs.note(name, executable, model.computes_like(self.session.makes))
@@ -208,29 +207,25 @@ class Workbench:
             ProfilingError: It cannot be run.
         """
         compiled = self.executable(candidate)
-        model = compiled.members[0] if isinstance(compiled, Pool) else compiled
+        model, *_ = members_of(compiled)
         with failing_on(candidate.name):
             return float(np.min(model.run(runs, warmup=int(runs > 1))))
 
-    def note_memory(self, candidates: Sequence[Candidate]) -> None:
-        """Compile candidates, run each once, and note what memory that takes of the process that does it.
+    def note_memory(self, candidate: Candidate) -> None:
+        """Compile a candidate, run it once, and note what memory that takes of the process that does it.
 
         Whoever cannot be run is found out by those who time it.
         """
-        before = 0
-        for candidate in candidates:
-            try:
-                before = before or self.session.profiler.resident_bytes()
-                compiled = self.executable(candidate)
-                for model in compiled.members if isinstance(compiled, Pool) else (compiled,):
-                    model.run(1, warmup=0)
-                after = self.session.profiler.resident_bytes()
-            except (_core.ProfilerError, ProfilingError):
-                before = 0  # it may be another process now
-                continue
-            if before and after:
-                candidate.memory_bytes = max(0, after - before)
-            before = after
+        profiler = self.session.profiler
+        try:
+            before = profiler.resident_bytes()
+            for model in members_of(self.executable(candidate)):
+                model.run(1, warmup=0)
+            after = profiler.resident_bytes()
+        except (_core.ProfilerError, ProfilingError):
+            return
+        if before and after:
+            candidate.memory_bytes = max(0, after - before)
 
     def keep_only(self, candidates: Sequence[Candidate]) -> None:
         """Drop what was compiled for other candidates."""

@@ -67,7 +67,9 @@ def test_what_a_candidate_takes_is_noted_for_each_also_after_one_that_fails(isol
     }
     candidates = [Candidate(name, plan) for name, plan in plans.items()]
     with ProfilingSession(None, model, ["CPU"], {"CPU": F32}, isolation=isolation) as session:
-        Workbench(session, None, Budget(60)).note_memory(candidates)
+        bench = Workbench(session, None, Budget(60))
+        for candidate in candidates:
+            bench.note_memory(candidate)
     sizes = {candidate.name: candidate.memory_bytes for candidate in candidates}
     assert sizes.pop("refused") is None
     for name, size in sizes.items():

@@ -26,6 +26,7 @@ __all__ = [
     "Profiler",
     "RaceResult",
     "measured_settings",
+    "members_of",
     "profiler_for",
 ]
 
@@ -57,6 +58,12 @@ class Pool:
 
 
 Compiled: TypeAlias = "_core.Executable | IsolatedExecutable | Pool"
+
+
+def members_of(compiled: Compiled) -> tuple[Executable, ...]:
+    """The models of a pool; a single model is its own."""
+    return compiled.members if isinstance(compiled, Pool) else (compiled,)
+
 
 _log = logging.getLogger("ov_autoplace")
 

@@ -23,7 +23,7 @@ import zoo
 from harness.environment import PAIRS, core_of
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.errors import AutoplaceError
-from ov_autoplace.measure.isolation.interface import Pool
+from ov_autoplace.measure.isolation.interface import members_of
 from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.decision import Load
@@ -114,7 +114,7 @@ class _Copy:
 
     def seconds(self) -> float:
         """What an inference takes, about."""
-        model = self.called.members[0] if isinstance(self.called, Pool) else self.called
+        model, *_ = members_of(self.called)
         return float(np.median(model.run(3, warmup=2)))
 
 

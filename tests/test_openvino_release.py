@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from ov_autoplace import _core
+from ov_autoplace._base import releases
 from ov_autoplace._version import OPENVINO_VERSION
 
 LIBRARIES = Path(ov.__file__).parent / "libs"
@@ -164,3 +166,30 @@ def test_the_runtime_model_says_what_was_fused_and_how_long_it_took(model: ov.Mo
 def test_a_cpu_under_hetero_can_be_told_to_keep_its_own_threads() -> None:
     # devices/names.py
     assert ov.Core().get_property("CPU", "EXCLUSIVE_ASYNC_REQUESTS") in (False, "NO")
+
+
+def works(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except (RuntimeError, TypeError):
+        return False
+    return True
+
+
+def test_the_table_of_releases_is_true_here(
+    model: ov.Model, mix: ov.CompiledModel, unequal_pair: ov.Core
+) -> None:
+    # ov_autoplace/_base/releases.py
+    exported = io.BytesIO()
+    mix.export_model(exported)
+    exported.seek(0)
+    library = Path(ov_autoplace.extension_path())
+    nonsense = {"INFERENCE_PRECISION_HINT": "f12"}
+
+    found = releases.Facts(
+        imports_mixes=works(lambda: unequal_pair.import_model(exported, "HETERO:XCPU,CPU")),
+        refuses_unknown_precisions=not works(lambda: unequal_pair.compile_model(model, "CPU", nonsense)),
+        adds_extensions_by_path=works(lambda: ov.Core().add_extension(library)),
+    )
+
+    assert found == releases.facts()

@@ -64,10 +64,12 @@ class PickyCore:
     def __init__(self, refused) -> None:
         self.refused = refused
         self.asked = 0
+        self.told: list[dict] = []
 
     def query_model(self, model: ov.Model, device: str, properties: dict) -> dict[str, str]:
         found = model.get_ops()
         self.asked += len(found)
+        self.told.append(properties)
         return {op.get_friendly_name(): device for op in found if not self.refused(device, op)}
 
 
@@ -156,3 +158,11 @@ def test_an_op_that_no_device_supports_is_named(monkeypatch):
         ModelError, match="20 ops can run on none of GPU, the first is 'softmax0' of type Softmax"
     ):
         supported_ops(PickyCore(heavy_or_wide), model, names_of(model), ("GPU",))
+
+
+def test_devices_are_not_told_of_a_cache_which_some_releases_refuse():
+    core, model = PickyCore(heavy_or_wide), layers(1)
+    properties = {"CPU": {"CACHE_DIR": "blobs", "INFERENCE_PRECISION_HINT": "f32"}}
+    supported_ops(core, model, names_of(model), ("CPU",), properties)
+
+    assert core.told == [{"INFERENCE_PRECISION_HINT": "f32"}]

@@ -1,0 +1,84 @@
+"""What OpenVINO's releases do differently, as far as it matters here: the one place that compares versions.
+
+Each fact was tried on all of :data:`KNOWN`; ``tests/test_openvino_release.py`` tries it on what is installed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import openvino as ov
+
+__all__ = ["FLOOR", "KNOWN", "Facts", "facts", "installed", "is_known", "is_too_old"]
+
+KNOWN = (
+    *("2025.4.0", "2025.4.1", "2026.0.0", "2026.1.0", "2026.2.0", "2026.2.1"),
+    *("2026.3.0", "2026.3.1", "2026.4.0", "2026.4.1"),
+)
+"""The releases that this package was tried with, oldest first."""
+
+FLOOR = KNOWN[0]
+"""Those before it write no notes of ops (``user_data:``) into files: annotated models ran on one device."""
+
+_NUMBERS = re.compile(r"\d+\.\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one release does; the defaults are those of the floor.
+
+    Attributes:
+        imports_mixes: ``Core.import_model`` reads what a model on several devices (HETERO) exported, from
+            a blob in ``CACHE_DIR`` too; without it, mixes are compiled anew.
+        refuses_unknown_precisions: ``CPU`` refuses an ``INFERENCE_PRECISION_HINT`` that there is not.
+        adds_extensions_by_path: ``Core.add_extension`` of Python takes a ``pathlib.Path``, not text alone.
+    """
+
+    imports_mixes: bool = False
+    refuses_unknown_precisions: bool = False
+    adds_extensions_by_path: bool = False
+
+
+# What is otherwise from a release on.
+_FROM: dict[str, dict[str, Any]] = {
+    "2026.0.0": {"refuses_unknown_precisions": True},
+    "2026.1.0": {"adds_extensions_by_path": True},
+    "2026.4.0": {"imports_mixes": True},
+}
+
+
+def installed() -> str:
+    """The release that this process runs with, such as ``2026.4.1``; a version that is none as it stands."""
+    numbers = _NUMBERS.match(ov.__version__)
+    return numbers[0] if numbers else str(ov.__version__)
+
+
+def is_known(release: str | None = None) -> bool:
+    """Whether ``release`` (``None`` = the one that is installed) is among :data:`KNOWN`."""
+    return (installed() if release is None else release) in KNOWN
+
+
+def is_too_old(release: str | None = None) -> bool:
+    """Whether ``release`` (``None`` = the one that is installed) is from before :data:`FLOOR`."""
+    return _order(installed() if release is None else release) < _order(FLOOR)
+
+
+def facts(release: str | None = None) -> Facts:
+    """What ``release`` (``None`` = the one that is installed) does.
+
+    A release that is not known does what the one before it does, so a later one what the newest does; so does
+    a version that is no release but was built from some branch.
+    """
+    wanted = _order(installed() if release is None else release)
+    found = Facts()
+    for first, changes in _FROM.items():
+        if _order(first) <= wanted:
+            found = replace(found, **changes)
+    return found
+
+
+def _order(release: str) -> tuple[float, ...]:
+    numbers = _NUMBERS.match(release)
+    return tuple(map(int, numbers[0].split("."))) if numbers else (float("inf"),)

@@ -18,6 +18,7 @@
 
 #include "arrays.hpp"
 #include "ov_autoplace/load.hpp"
+#include "ov_autoplace/outputs.hpp"
 #include "ov_autoplace/race.hpp"
 #include "ov_autoplace/resident_bytes.hpp"
 #include "ov_autoplace/workload.hpp"
@@ -291,11 +292,11 @@ void init_profiler(nb::module_& m) {
         "die_with_parent", [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0; },
         "Has the kernel kill this process when the thread that started it ends; whether it will.");
     nb::class_<Profiler>(m, "Profiler", "Compiles and times models on an ov::Core of its own.")
-        .def(nb::init<const std::vector<std::pair<std::string, std::string>>&,
+        .def(nb::init<const std::vector<std::string>&, const std::vector<std::pair<std::string, std::string>>&,
                       const std::map<std::string, StringMap>&>(),
-             "plugins"_a, "device_properties"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Registers (device name, plugin library) pairs that are not known yet and sets each device's "
-             "properties.")
+             "libraries"_a, "plugins"_a, "device_properties"_a, nb::call_guard<nb::gil_scoped_release>(),
+             "Opens the libraries, which are OpenVINO's own and the native part for its release, registers (device "
+             "name, plugin library) pairs that are not known yet and sets each device's properties.")
         .def(
             "compile",
             [](Profiler& self, const std::string& xml_path, const std::string& device,
@@ -304,15 +305,10 @@ void init_profiler(nb::module_& m) {
                const std::vector<std::string>& extensions, const std::string& weights_path,
                const std::vector<PyCall>& given) {
                 nb::gil_scoped_release release;
-                for (const auto& extension : extensions) {
-                    self.add_extension(extension);
-                }
-                std::vector<Executable::Call> calls;
-                for (const auto& [shapes, times, growing] : given) {
-                    calls.push_back({shapes, times, {growing.begin(), growing.end()}});
-                }
-                return self.compile(xml_path, device, properties, affinities ? &*affinities : nullptr,
-                                    {input_high, seed, calls}, weights_path);
+                std::vector<Recipe::Call> calls;
+                for (const auto& [shapes, times, growing] : given) calls.push_back({shapes, times, growing});
+                return self.compile({xml_path, device, properties, affinities ? &*affinities : nullptr,
+                                     weights_path, extensions, input_high, seed, calls});
             },
             "xml_path"_a, "device"_a, "properties"_a = StringMap{}, "affinities"_a = nb::none(),
             "input_high"_a = std::map<std::string, std::int64_t>{}, "seed"_a = 0,
@@ -329,12 +325,9 @@ void init_profiler(nb::module_& m) {
                const std::map<std::string, std::int64_t>& input_high, std::uint64_t seed,
                const std::vector<std::string>& extensions) {
                 nb::gil_scoped_release release;
-                for (const auto& extension : extensions) {
-                    self.add_extension(extension);
-                }
                 const OpByOp how{evaluate, compile, seconds, disturbed, noise};
-                return self.save_op_by_op(xml_path, path, {input_high, seed, {}}, how, smallest,
-                                          check_signals);
+                const Recipe recipe{xml_path, "", {}, nullptr, "", extensions, input_high, seed, {}};
+                return self.save_op_by_op(recipe, path, how, smallest, check_signals);
             },
             "xml_path"_a, "path"_a, "smallest"_a, nb::kw_only(), "evaluate"_a = OpByOp{}.evaluate,
             "compile"_a = OpByOp{}.compile, "limit_seconds"_a = OpByOp{}.seconds,

@@ -1,19 +1,19 @@
 // Measures models on the devices of this machine, from C++, so that the interpreter is not part of the
-// measurement.
+// measurement. OpenVINO itself is asked by the native part.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <openvino/runtime/core.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ov_autoplace/checkpoint.hpp"
-#include "ov_autoplace/outputs.hpp"
+#include "ov_autoplace/native_part.hpp"
 #include "ov_autoplace/profiler_error.hpp"
 #include "ov_autoplace/race.hpp"
 
@@ -21,74 +21,82 @@ namespace ov_autoplace {
 
 using StringMap = std::map<std::string, std::string>;
 
-// One node of a compiled model, as the device ran it.
+// One node of a compiled model, as the device ran it; see ov_autoplace_node.
 struct NodeTime {
     std::string name;
-    int subgraph = 0;  // index of HETERO's submodel; 0 on a plain device
+    int subgraph = 0;
     std::string type;
-    std::string exec_type;                    // kernel and precision, in the plugin's own words
-    std::string status;                       // EXECUTED, NOT_RUN or OPTIMIZED_OUT
-    std::vector<std::string> original_names;  // ops of the model that the node stands for
-    std::vector<std::string> consumers;       // nodes that read its results
-    std::string layout;                       // memory layout of the first result, in the plugin's own words
-    std::string precision;                    // element type of the first result
-    double seconds = 0;  // mean over every inference of the compiled model, cold ones included
+    std::string exec_type;
+    std::string status;
+    std::vector<std::string> original_names;
+    std::vector<std::string> consumers;
+    std::string layout;
+    std::string precision;
+    double seconds = 0;
+};
+
+// What a model is compiled from and gets as its inputs; see ov_autoplace_recipe.
+struct Recipe {
+    // One of the shapes in which a model is called.
+    struct Call {
+        std::map<std::string, std::vector<std::size_t>> shapes;  // by Parameter name
+        double times = 1;                                        // how often it comes, beside the others
+        std::vector<std::string> growing;  // Parameters whose second dimension is one more with each time
+    };
+
+    std::string xml_path;
+    std::string device;
+    StringMap properties;
+    const StringMap* affinities = nullptr;  // must name every top-level op; for HETERO with or without a list
+    std::string weights_path;               // of a model on lanes, or empty
+    std::vector<std::string> extensions;
+    std::map<std::string, std::int64_t> input_high;  // exclusive upper bound of integer inputs; 2 for others
+    std::uint64_t seed = 0;
+    std::vector<Call> calls;  // what an inference consists of; empty for a model of static shapes
+};
+
+// How a model is run one op after the other; see ov_autoplace_op_by_op.
+struct OpByOp {
+    bool evaluate = true;
+    bool compile = true;
+    double seconds = 30;
+    std::size_t disturbed = 0;
+    double noise = 0;
+};
+
+// Owner of an ov::Core, as the native part has it.
+struct NativeProfiler {
+    explicit NativeProfiler(const std::vector<std::string>& libraries) : part(libraries) {}
+    ~NativeProfiler() { part.profiler_free(profiler); }
+    NativeProfiler(const NativeProfiler&) = delete;
+    NativeProfiler& operator=(const NativeProfiler&) = delete;
+
+    const NativePart part;
+    ov_autoplace_profiler* profiler = nullptr;
 };
 
 // A compiled model with infer requests that have valid inputs, ready to be timed.
 class Executable {
 public:
-    // One of the shapes in which a model is called.
-    struct Call {
-        std::map<std::string, std::vector<std::size_t>> shapes;  // by Parameter name
-        double times = 1;                                        // how often it comes, beside the others
-        std::set<std::string> growing;  // Parameters whose second dimension is one more with each time
-    };
-    // The same, with data.
-    struct CallData {
-        std::vector<ov::Tensor> tensors;  // of each Parameter, as large as it becomes
-        std::vector<bool> grows;
-        double times = 1;
-        std::size_t repeats = 1;  // whole times
-    };
-    using Calls = std::vector<CallData>;
-
     // One of its requests: what has to be done for one inference, or for all calls of a sequence.
     class Request {
     public:
-        Request(ov::InferRequest request, bool has_state, std::shared_ptr<const Calls> calls)
-            : m_request(std::move(request)), m_calls(std::move(calls)), m_has_state(has_state) {}
+        Request(const NativePart& part, ov_autoplace_request* request) : m_part(&part), m_request(request) {}
 
-        void infer();
-        void start();
-        // What infer() takes, in seconds; of calls that come often a few are run.
-        double timed();
-        ov::InferRequest& request() { return m_request; }
+        void infer() { m_part->check(m_part->infer(m_request)); }
+        void start() { m_part->check(m_part->start(m_request)); }
+        void wait() { m_part->check(m_part->wait(m_request)); }
+        // `ended` gets null, or what went wrong; without it nobody is told any more.
+        void on_end(void (*ended)(void* context, const char* error), void* context) {
+            m_part->check(m_part->on_end(m_request, ended, context));
+        }
 
     private:
-        // A cache of keys and values would grow from run to run, and the work with it.
-        void forget() {
-            if (m_has_state) m_request.reset_state();
-        }
-        void give(const CallData& call, std::size_t repeat);
-
-        ov::InferRequest m_request;
-        std::shared_ptr<const Calls> m_calls;  // null for a model of static shapes
-        bool m_has_state;
+        const NativePart* m_part;
+        ov_autoplace_request* m_request;
     };
 
-    struct Inputs {
-        // Exclusive upper bound of integer inputs by Parameter name; others take kDefaultInputHigh.
-        std::map<std::string, std::int64_t> high;
-        std::uint64_t seed = 0;
-        // What an inference consists of, one after the other; empty for a model of static shapes.
-        std::vector<Call> calls;
-    };
-    static constexpr std::int64_t kDefaultInputHigh = 2;
-
-    // `model` is what was compiled: its Parameters name the inputs.
-    Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
-               double compile_seconds);
+    Executable(std::shared_ptr<NativeProfiler> profiler, ov_autoplace_model* model);
 
     // Seconds per inference of each of `samples` samples, after `warmup` untimed inferences. A sample is the
     // mean of `inferences` inferences between two readings of the clock: more than one where an
@@ -111,42 +119,30 @@ public:
 
     // When each submodel of the last inference ran, and on which lane, as JSON; see schedule_api.h of the
     // extension. Throws ProfilerError where the model does not run on lanes.
-    std::string lane_profile() const;
-
-    // What asks the extension about an op, by its friendly name.
-    using LaneProfile = std::size_t (*)(const char* op, char* buffer, std::size_t size);
-    void ask_about_lanes(std::string op, LaneProfile profile);
+    std::string lane_profile();
 
     // Number of submodels that HETERO made; 1 on a plain device.
-    std::size_t subgraphs() const { return m_subgraphs; }
-    double compile_seconds() const { return m_compile_seconds; }
+    std::size_t subgraphs() const { return m_facts.subgraphs; }
+    double compile_seconds() const { return m_facts.compile_seconds; }
     const std::vector<std::string>& execution_devices() const { return m_execution_devices; }
     // How many requests the device wants to be in flight for its best rate, 1 where it does not say.
-    std::size_t optimal_requests() const { return m_optimal_requests; }
+    std::size_t optimal_requests() const { return m_facts.optimal_requests; }
 
     // Held by whoever uses requests of this executable: one user at a time.
-    std::unique_lock<std::mutex> lock() const { return std::unique_lock(*m_mutex); }
+    std::unique_lock<std::mutex> lock() { return std::unique_lock(m_mutex); }
     // Its i-th request, made with a copy of the first one's inputs where there is none yet; under lock().
     Request request(std::size_t i);
 
 private:
     double sample(std::size_t inferences, bool asynchronous);
+    const NativePart& part() const { return m_profiler->part; }
 
-    ov::CompiledModel m_compiled;
-    ov::InferRequest m_request;
-    std::vector<ov::InferRequest> m_more_requests;
-    std::unique_ptr<std::mutex> m_mutex = std::make_unique<std::mutex>();
-    std::shared_ptr<const Calls> m_calls;
-    bool m_has_state = false;
-    bool m_has_run = false;
-    double m_compile_seconds;
-    std::size_t m_subgraphs = 1;
-    std::size_t m_optimal_requests = 1;
-    bool m_is_hetero = false;
-    std::set<std::string> m_names_with_commas;
+    std::shared_ptr<NativeProfiler> m_profiler;
+    std::unique_ptr<ov_autoplace_model, decltype(&ov_autoplace_model_free)> m_model;
+    ov_autoplace_facts m_facts{};
     std::vector<std::string> m_execution_devices;
-    std::string m_lane_op;
-    LaneProfile m_lane_profile = nullptr;
+    std::mutex m_mutex;
+    bool m_has_run = false;
 };
 
 // After a switch the processor's caches hold the data of another candidate. With samples of 0.2 ms, six
@@ -171,41 +167,25 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
                 const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
                 volatile std::int64_t* current = nullptr);
 
-// Owner of an ov::Core that has the same devices and settings as the caller's.
+// Compiles models on an ov::Core that has the same devices and settings as the caller's.
 class Profiler {
 public:
-    // `plugins` holds (device name, plugin library) pairs; names that the Core knows already are skipped.
-    // `device_properties` holds the settings of each device.
-    Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
+    // `libraries` are OpenVINO's own and the native part for its release, see NativePart. `plugins` holds (device
+    // name, plugin library) pairs; names that the Core knows already are skipped. `device_properties` holds the
+    // settings of each device. Throws ProfilerError, like all that follows.
+    Profiler(const std::vector<std::string>& libraries,
+             const std::vector<std::pair<std::string, std::string>>& plugins,
              const std::map<std::string, StringMap>& device_properties);
 
-    // Lets the Core read models with the ops of a library; a second call with the same path does nothing. The
-    // package's own library is told of the plugins that this Core knows.
-    void add_extension(const std::string& path);
+    std::shared_ptr<Executable> compile(const Recipe& recipe);
 
-    // Reads the IR at `xml_path` and compiles it for `device`. With `affinities`, which must name every
-    // top-level op, `device` is HETERO with or without a list. `weights_path`, if any, is the IR of a model
-    // that is one Constant: the weights of a model on lanes, which has something that stands for them. Throws
-    // ProfilerError.
-    std::shared_ptr<Executable> compile(const std::string& xml_path, const std::string& device,
-                                        const StringMap& properties, const StringMap* affinities,
-                                        const Executable::Inputs& inputs, const std::string& weights_path);
-
-    // Runs the IR at `xml_path` op by op, with the inputs that an Executable has, and keeps its outputs in a
-    // file. Returns how far each output of the disturbed runs is from those, at most.
-    std::vector<double> save_op_by_op(const std::string& xml_path, const std::string& path,
-                                      const Executable::Inputs& inputs, const OpByOp& how, double smallest,
-                                      const Checkpoint& checkpoint);
+    // Runs a model op by op, with the inputs that an Executable has, and keeps its outputs in the file `path`.
+    // Returns how far each output of the disturbed runs is from those, at most.
+    std::vector<double> save_op_by_op(const Recipe& recipe, const std::string& path, const OpByOp& how,
+                                      double smallest, const Checkpoint& checkpoint);
 
 private:
-    ov::AnyMap config_for(const std::string& device, const StringMap& properties) const;
-
-    ov::Core m_core;
-    std::vector<std::pair<std::string, std::string>> m_plugins;
-    std::set<std::string> m_extensions;
-    Executable::LaneProfile m_lane_profile = nullptr;
-    std::size_t m_lane_ops = 0;  // so many were given names
-    std::map<std::string, ov::AnyMap> m_device_properties;
+    std::shared_ptr<NativeProfiler> m_native;
 };
 
 }  // namespace ov_autoplace

@@ -4,7 +4,8 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "ov_autoplace/profiler.hpp"
+#include "../extension/schedule_profile.hpp"
+#include "profiler.hpp"
 
 namespace ov_autoplace {
 namespace {
@@ -85,48 +86,34 @@ const char* status_name(ov::ProfilingInfo::Status status) {
 
 }  // namespace
 
-void Executable::ask_about_lanes(std::string op, LaneProfile profile) {
-    m_lane_op = std::move(op);
-    m_lane_profile = profile;
-}
-
 std::string Executable::lane_profile() const {
-    if (m_lane_profile == nullptr) {
+    if (m_lane_op.empty()) {
         throw ProfilerError("the model does not run on lanes");
     }
-    const std::lock_guard lock(*m_mutex);  // no inference meanwhile, so its size stays
-    std::string text;
-    // Counters of its threads may grow by a digit between two calls.
-    for (std::size_t size; (size = m_lane_profile(m_lane_op.c_str(), text.data(), text.size())) != 0;) {
-        if (size <= text.size()) {
-            text.resize(size - 1);  // without the ending zero
-            return text;
-        }
-        text.resize(size);
+    std::string text = profile_of(m_lane_op);
+    if (text.empty()) {
+        throw ProfilerError("the library of lanes does not know the op " + m_lane_op);
     }
-    throw ProfilerError("the library of lanes does not know the op " + m_lane_op);
+    return text;
 }
 
 std::vector<NodeTime> Executable::node_times() {
-    const std::lock_guard lock(*m_mutex);
-    return guarded([&] {
-        const auto described = describe_nodes(*m_compiled.get_runtime_model(), m_names_with_commas);
-        std::vector<NodeTime> result;
-        for (const ov::ProfilingInfo& info : m_request.get_profiling_info()) {
-            const auto [subgraph, name] =
-                m_is_hetero ? split_subgraph_prefix(info.node_name) : std::pair(0, info.node_name);
-            const auto found = described.find(name);
-            NodeTime node = found == described.end() ? NodeTime{} : found->second;
-            node.name = name;
-            node.subgraph = subgraph;
-            node.type = info.node_type;
-            node.exec_type = info.exec_type;
-            node.status = status_name(info.status);
-            node.seconds = std::chrono::duration<double>(info.real_time).count();
-            result.push_back(std::move(node));
-        }
-        return result;
-    });
+    const auto described = describe_nodes(*m_compiled.get_runtime_model(), m_names_with_commas);
+    std::vector<NodeTime> result;
+    for (const ov::ProfilingInfo& info : m_requests.front().request().get_profiling_info()) {
+        const auto [subgraph, name] =
+            m_is_hetero ? split_subgraph_prefix(info.node_name) : std::pair(0, info.node_name);
+        const auto found = described.find(name);
+        NodeTime node = found == described.end() ? NodeTime{} : found->second;
+        node.name = name;
+        node.subgraph = subgraph;
+        node.type = info.node_type;
+        node.exec_type = info.exec_type;
+        node.status = status_name(info.status);
+        node.seconds = std::chrono::duration<double>(info.real_time).count();
+        result.push_back(std::move(node));
+    }
+    return result;
 }
 
 }  // namespace ov_autoplace

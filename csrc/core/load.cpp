@@ -111,11 +111,20 @@ private:
 double asynchronous_rate(Requests& requests, double seconds) {
     Failure failure;
     IdleQueue idle;
+    struct End {
+        Failure& failure;
+        IdleQueue& idle;
+        std::size_t request;
+    };
+    std::vector<End> ends;
+    for (std::size_t i = 0; i < requests.size(); ++i) ends.push_back({failure, idle, i});
     for (std::size_t i = 0; i < requests.size(); ++i) {
-        requests[i].request().set_callback([&, i](std::exception_ptr thrown) {
-            if (thrown) failure.keep(thrown);
-            idle.push(i);
-        });
+        const auto ended = [](void* context, const char* error) {
+            const End& end = *static_cast<const End*>(context);
+            if (error != nullptr) end.failure.keep(std::make_exception_ptr(ProfilerError(error)));
+            end.idle.push(end.request);
+        };
+        requests[i].on_end(ended, &ends[i]);
         idle.push(i);
     }
     std::size_t under_way = 0, finished = 0;
@@ -155,8 +164,8 @@ double asynchronous_rate(Requests& requests, double seconds) {
     }
     // The callbacks refer to what ends here.
     for (Executable::Request& request : requests) {
-        request.request().wait();
-        request.request().set_callback([](std::exception_ptr) {});
+        request.wait();
+        request.on_end(nullptr, nullptr);
     }
     failure.rethrow();
     return static_cast<double>(finished) / std::max(elapsed, 1e-12);

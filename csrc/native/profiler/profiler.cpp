@@ -1,16 +1,18 @@
-#include "ov_autoplace/profiler.hpp"
+#include "profiler.hpp"
 
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <openvino/core/graph_util.hpp>
 #include <openvino/runtime/properties.hpp>
 #include <thread>
 
-#include "ov_autoplace/input_data.hpp"
+#include "../extension/schedule_api.h"
+#include "../last_error.hpp"
+#include "input_data.hpp"
+#include "outputs.hpp"
 
 namespace ov_autoplace {
 namespace {
@@ -177,10 +179,10 @@ double Executable::Request::timed() {
 Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const Inputs& inputs,
                        double compile_seconds)
     : m_compiled(std::move(compiled)), m_compile_seconds(compile_seconds) {
-    m_request = m_compiled.create_infer_request();
+    ov::InferRequest first = m_compiled.create_infer_request();
     m_calls = calls_of(model, inputs);
     if (!m_calls) {
-        fill_inputs(model, inputs, [this](std::size_t i) { return m_request.get_input_tensor(i); });
+        fill_inputs(model, inputs, [&first](std::size_t i) { return first.get_input_tensor(i); });
     }
     for (const auto& op : model.get_ops()) {
         if (op->get_friendly_name().find(',') != std::string::npos) {
@@ -189,6 +191,7 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     }
     // Not from query_state(), which AUTO over several devices does not implement.
     m_has_state = !model.get_variables().empty();
+    m_requests.emplace_back(std::move(first), m_has_state, m_calls);
 
     const auto supported = m_compiled.get_property(ov::supported_properties);
     const auto supports = [&](const char* name) {
@@ -207,178 +210,86 @@ Executable::Executable(const ov::Model& model, ov::CompiledModel compiled, const
     }
 }
 
-Executable::Request Executable::request(std::size_t i) {
-    while (m_more_requests.size() < i) {
+Executable::Request& Executable::request(std::size_t i) {
+    while (m_requests.size() <= i) {
         ov::InferRequest request = m_compiled.create_infer_request();
         for (std::size_t input = 0; !m_calls && input < m_compiled.inputs().size(); ++input) {
             ov::Tensor tensor = request.get_input_tensor(input);
-            m_request.get_input_tensor(input).copy_to(tensor);
+            m_requests.front().request().get_input_tensor(input).copy_to(tensor);
         }
-        m_more_requests.push_back(std::move(request));
+        m_requests.emplace_back(std::move(request), m_has_state, m_calls);
     }
-    return Request(i == 0 ? m_request : m_more_requests[i - 1], m_has_state, m_calls);
+    return m_requests[i];
 }
 
-double Executable::sample(std::size_t inferences, bool asynchronous) {
-    const auto locked = lock();
-    return guarded([&] {
-        Request own = request(0);
-        m_has_run = false;
+double Executable::sample(std::size_t inferences, bool asynchronous, double pause_seconds) {
+    Request& own = m_requests.front();
+    const bool one_by_one = pause_seconds > 0 || m_calls != nullptr;
+    const auto infer = [&] {
+        if (!asynchronous) return own.infer();
+        own.start();
+        own.request().wait();
+    };
+    double seconds = 0;
+    auto start = Clock::now();
+    for (std::size_t i = 0; i < inferences; ++i) {
+        if (pause_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause_seconds));
         if (m_calls) {
-            double total = 0;
-            for (std::size_t i = 0; i < inferences; ++i) total += own.timed();
-            m_has_run = true;
-            return total / static_cast<double>(inferences);
+            seconds += own.timed();
+            continue;
         }
-        const auto start = Clock::now();
-        for (std::size_t i = 0; i < inferences; ++i) {
-            if (asynchronous) {
-                own.start();
-                own.request().wait();
-            } else {
-                own.infer();
-            }
-        }
-        const double seconds = seconds_since(start);
-        m_has_run = true;
-        return seconds / static_cast<double>(inferences);
-    });
+        if (one_by_one) start = Clock::now();
+        infer();
+        if (one_by_one) seconds += seconds_since(start);
+    }
+    if (!one_by_one) seconds = seconds_since(start);
+    return seconds / static_cast<double>(inferences);
 }
 
-double Executable::sample_after_pauses(std::size_t inferences, double pause_seconds) {
-    const auto locked = lock();
-    return guarded([&] {
-        const std::chrono::duration<double> pause(pause_seconds);
-        Request own = request(0);
-        double seconds = 0;
-        for (std::size_t i = 0; i < inferences; ++i) {
-            std::this_thread::sleep_for(pause);
-            if (m_calls) {
-                seconds += own.timed();
-                continue;
-            }
-            const auto start = Clock::now();
-            own.infer();
-            seconds += seconds_since(start);
-        }
-        return seconds / static_cast<double>(inferences);
-    });
-}
-
-std::vector<double> Executable::run(std::size_t samples, std::size_t warmup, bool asynchronous,
-                                    std::size_t inferences, const Checkpoint& checkpoint) {
-    std::vector<double> result;  // grows with the work done, however many samples are asked for
-    CheckpointTimer timer;
-    const auto check = [&] {
-        if (checkpoint && timer.due()) {
-            checkpoint();
-        }
-    };
-    for (std::size_t i = 0; i < warmup; ++i) {
-        sample(1, asynchronous);
-        check();
+void Executable::save_outputs(const std::string& path) {
+    std::vector<ov::Tensor> outputs;
+    for (std::size_t i = 0; i < m_compiled.outputs().size(); ++i) {
+        outputs.push_back(m_requests.front().request().get_output_tensor(i));
     }
-    while (result.size() < samples) {
-        result.push_back(sample(inferences, asynchronous));
-        check();
-    }
-    return result;
-}
-
-void Executable::save_outputs(const std::string& path, bool anew) {
-    if (anew || !m_has_run) {
-        sample(1, false);
-    }
-    const auto locked = lock();
-    guarded([&] {
-        Request own = request(0);
-        std::vector<ov::Tensor> outputs;
-        for (std::size_t i = 0; i < m_compiled.outputs().size(); ++i) {
-            outputs.push_back(own.request().get_output_tensor(i));
-        }
-        ov_autoplace::save_outputs(outputs, path);
-    });
-}
-
-RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, const RaceOptions& options,
-                const SampleOptions& sampling, const RaceCheckpoint& checkpoint,
-                volatile std::int64_t* current) {
-    constexpr std::size_t kTrials = 3;
-    constexpr double kMostSampleSeconds = 60.0, kMostInferences = 1e9;
-    const double least = sampling.min_seconds, pause = sampling.pause_seconds;
-    if (!(least >= 0 && least <= kMostSampleSeconds)) {
-        throw std::invalid_argument("a sample of a race must last from 0 to 60 seconds");
-    }
-    if (!(pause >= 0 && pause <= kMostSampleSeconds)) {
-        throw std::invalid_argument("a pause of a race must last from 0 to 60 seconds");
-    }
-    for (std::size_t candidate = 0; candidate < executables.size(); ++candidate) {
-        if (executables[candidate] == nullptr) {
-            throw std::invalid_argument("candidate " + std::to_string(candidate) + " of the race is None");
-        }
-    }
-    std::vector<std::size_t> inferences(executables.size(), 0);
-    const auto sampler = [&](std::size_t candidate) {
-        Executable& executable = *executables[candidate];
-        if (current != nullptr) {
-            *current = static_cast<std::int64_t>(candidate);
-        }
-        if (inferences[candidate] == 0) {
-            const std::vector<double> trials =
-                executable.run(kTrials, executable.has_run() ? 0 : 1, false, 1, {});
-            const double shortest = *std::min_element(trials.begin(), trials.end());
-            inferences[candidate] =
-                static_cast<std::size_t>(std::clamp(std::ceil(least / shortest), 1.0, kMostInferences));
-        }
-        if (pause > 0) {
-            return executable.sample_after_pauses(kPausedInferences, pause);
-        }
-        return executable.run(1, 0, false, inferences[candidate], {}).front();
-    };
-    return race(executables.size(), sampler, options, checkpoint);
+    ov_autoplace::save_outputs(outputs, path);
 }
 
 Profiler::Profiler(const std::vector<std::pair<std::string, std::string>>& plugins,
                    const std::map<std::string, StringMap>& device_properties)
     : m_plugins(plugins) {
-    guarded([&] {
-        for (const auto& [name, library] : plugins) {
-            const auto known = m_core.get_available_devices();
-            if (std::find(known.begin(), known.end(), name) == known.end()) {
-                m_core.register_plugin(library, name);
-            }
+    for (const auto& [name, library] : plugins) {
+        const auto known = m_core.get_available_devices();
+        if (std::find(known.begin(), known.end(), name) == known.end()) {
+            m_core.register_plugin(library, name);
         }
-        for (const auto& [device, properties] : device_properties) {
-            ov::AnyMap config(properties.begin(), properties.end());
-            m_core.set_property(device, config);
-            m_device_properties.emplace(device, std::move(config));
-        }
-    });
+    }
+    for (const auto& [device, properties] : device_properties) {
+        ov::AnyMap config(properties.begin(), properties.end());
+        m_core.set_property(device, config);
+        m_device_properties.emplace(device, std::move(config));
+    }
 }
 
 void Profiler::add_extension(const std::string& path) {
-    guarded([&] {
-        if (m_extensions.count(path) != 0) {
-            return;
+    if (m_extensions.count(path) != 0) {
+        return;
+    }
+    m_core.add_extension(path);
+    m_extensions.insert(path);
+    void* const library = dlopen(path.c_str(), RTLD_NOW);
+    const bool is_own =
+        library != nullptr && dlsym(library, "ov_autoplace_register_plugin") ==
+                                  reinterpret_cast<void*>(&ov_autoplace_register_plugin);
+    if (!is_own) {
+        return;
+    }
+    // Its ops compile models on a Core of the library's own, which knows no registered devices.
+    m_has_lanes = true;
+    for (const auto& [name, plugin] : m_plugins) {
+        if (ov_autoplace_register_plugin(name.c_str(), plugin.c_str()) != 0) {
+            throw ProfilerError("lanes cannot have the device " + name + ": " + last_error);
         }
-        m_core.add_extension(path);
-        m_extensions.insert(path);
-        // Its ops compile models on a Core of the library's own, which knows no registered devices.
-        using Register = int (*)(const char* name, const char* library);
-        void* const library = dlopen(path.c_str(), RTLD_NOW);
-        const auto tell = library == nullptr
-                              ? nullptr
-                              : reinterpret_cast<Register>(dlsym(library, "ov_autoplace_register_plugin"));
-        if (tell == nullptr) {
-            return;
-        }
-        m_lane_profile = reinterpret_cast<Executable::LaneProfile>(dlsym(library, "ov_autoplace_profile"));
-        for (const auto& [name, plugin] : m_plugins) {
-            if (tell(name.c_str(), plugin.c_str()) != 0) {
-                throw ProfilerError("the library at " + path + " cannot register the device " + name);
-            }
-        }
-    });
+    }
 }
 
 ov::AnyMap Profiler::config_for(const std::string& device, const StringMap& properties) const {
@@ -393,60 +304,46 @@ ov::AnyMap Profiler::config_for(const std::string& device, const StringMap& prop
     return config;
 }
 
-std::shared_ptr<Executable> Profiler::compile(const std::string& xml_path, const std::string& device,
+std::unique_ptr<Executable> Profiler::compile(const std::string& xml_path, const std::string& device,
                                               const StringMap& properties, const StringMap* affinities,
                                               const Executable::Inputs& inputs,
                                               const std::string& weights_path) {
-    return guarded([&] {
-        const auto model = m_core.read_model(xml_path);
-        if (!weights_path.empty()) {
-            give_weights(*model, *m_core.read_model(weights_path));
-        }
-        if (affinities != nullptr) {
-            set_affinities(*model, *affinities);
-        }
-        const auto lane_op = m_lane_profile == nullptr ? nullptr : lane_op_of(*model);
-        if (lane_op) {
-            // What is known of its runs is kept by name: no other one has this one here.
-            lane_op->set_friendly_name(lane_op->get_friendly_name() + " (profiled " +
-                                       std::to_string(++m_lane_ops) + ")");
-        }
-        const auto start = Clock::now();
-        ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
-        auto executable =
-            std::make_shared<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
-        if (lane_op) {
-            executable->ask_about_lanes(lane_op->get_friendly_name(), m_lane_profile);
-        }
-        return executable;
-    });
+    const auto model = m_core.read_model(xml_path);
+    if (!weights_path.empty()) {
+        give_weights(*model, *m_core.read_model(weights_path));
+    }
+    if (affinities != nullptr) {
+        set_affinities(*model, *affinities);
+    }
+    const auto lane_op = m_has_lanes ? lane_op_of(*model) : nullptr;
+    if (lane_op) {
+        // What is known of its runs is kept by name: no other one has this one here.
+        lane_op->set_friendly_name(lane_op->get_friendly_name() + " (profiled " +
+                                   std::to_string(++m_lane_ops) + ")");
+    }
+    const auto start = Clock::now();
+    ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
+    auto executable =
+        std::make_unique<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+    if (lane_op) {
+        executable->set_lane_op(lane_op->get_friendly_name());
+    }
+    return executable;
 }
 
-std::vector<double> Profiler::save_op_by_op(const std::string& xml_path, const std::string& path,
-                                            const Executable::Inputs& inputs, const OpByOp& how,
-                                            double smallest, const Checkpoint& checkpoint) {
-    return guarded([&] {
-        const auto model = m_core.read_model(xml_path);
-        std::vector<ov::Tensor> given;
-        fill_inputs(*model, inputs, [&](std::size_t i) {
-            const auto& input = model->get_parameters()[i];
-            given.emplace_back(input->get_element_type(), input->get_output_shape(0));
-            return given.back();
-        });
-        const auto runs = run_op_by_op(m_core, *model, given, how, checkpoint);
-        ov_autoplace::save_outputs(runs.front(), path);
-        std::vector<double> most(runs.front().size(), 0.0);
-        const std::string disturbed = path + ".disturbed";
-        for (std::size_t run = 1; run < runs.size(); ++run) {
-            ov_autoplace::save_outputs(runs[run], disturbed);
-            const auto found = output_differences(disturbed, path, smallest);
-            std::remove(disturbed.c_str());
-            for (std::size_t i = 0; i < most.size(); ++i) {
-                most[i] = std::max(most[i], found[i]);
-            }
-        }
-        return most;
+void Profiler::run_op_by_op(const std::string& xml_path, const Executable::Inputs& inputs, const OpByOp& how,
+                            const std::vector<std::string>& paths, const Checkpoint& checkpoint) {
+    const auto model = m_core.read_model(xml_path);
+    std::vector<ov::Tensor> given;
+    fill_inputs(*model, inputs, [&](std::size_t i) {
+        const auto& input = model->get_parameters()[i];
+        given.emplace_back(input->get_element_type(), input->get_output_shape(0));
+        return given.back();
     });
+    const auto runs = ov_autoplace::run_op_by_op(m_core, *model, given, how, checkpoint);
+    for (std::size_t run = 0; run < runs.size(); ++run) {
+        ov_autoplace::save_outputs(runs[run], paths.at(run));
+    }
 }
 
 }  // namespace ov_autoplace

@@ -11,8 +11,7 @@
 #include <openvino/runtime/properties.hpp>
 #include <random>
 
-#include "ov_autoplace/outputs.hpp"
-#include "ov_autoplace/profiler_error.hpp"
+#include "profiler.hpp"
 
 namespace ov_autoplace {
 namespace {
@@ -61,9 +60,7 @@ public:
             if (std::chrono::duration<double>(Clock::now() - m_start).count() > m_how.seconds) {
                 throw ProfilerError("the time ended before the model was run op by op");
             }
-            if (m_checkpoint) {
-                m_checkpoint();
-            }
+            m_checkpoint();
             if (ov::as_type_ptr<ov::op::v0::Parameter>(op) == nullptr) {
                 step(op, results.size());
             }
@@ -256,7 +253,7 @@ private:
 
 std::vector<Tensors> run_op_by_op(ov::Core& core, const ov::Model& model, const Tensors& inputs,
                                   const OpByOp& how, const Checkpoint& checkpoint) {
-    return guarded([&] { return Run(core, how, checkpoint).run(model, inputs); });
+    return Run(core, how, checkpoint).run(model, inputs);
 }
 
 }  // namespace ov_autoplace

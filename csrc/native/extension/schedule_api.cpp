@@ -6,11 +6,12 @@
 
 #include "../executor/core.hpp"
 #include "../executor/refuse.hpp"
+#include "../last_error.hpp"
 #include "schedule_profile.hpp"
 
 namespace {
 
-thread_local std::string last_error;
+using ov_autoplace::last_error;
 
 // Answers with what `tell` says of an op: its length with the ending zero, and the text where it has room.
 size_t answer(std::string (*tell)(const std::string&), const char* op, char* buffer, size_t size) {

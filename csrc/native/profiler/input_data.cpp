@@ -1,4 +1,4 @@
-#include "ov_autoplace/input_data.hpp"
+#include "input_data.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -24,13 +24,15 @@ pip = $(VENV)/$(1)/bin/python -m pip --quiet --disable-pip-version-check
 # $(call environment,NAME): makes it where it is not there yet.
 environment = test -x $(VENV)/$(1)/bin/python || \
 	{ $(PYTHON) -m venv $(VENV)/$(1) && $(call pip,$(1)) install --upgrade pip; }
-# $(call install,NAME,[EXTRAS] --group GROUP): gives it the wheel with extras, and what developers need beside it; of a
-# wheel that was built anew, that alone.
+# $(call install,NAME,[EXTRAS] --group GROUP): gives it the wheel with extras, the OpenVINO that it was built for, and what
+# developers need beside it; of a wheel that was built anew, that alone.
 install = $(call environment,$(1)) && \
-	$(call pip,$(1)) install $$(echo $(VENV)/wheel/*.whl)$(2) && \
+	$(call pip,$(1)) install $$(echo $(VENV)/wheel/*.whl)$(2) "$$($(openvino))" && \
 	$(call pip,$(1)) install --force-reinstall --no-deps $(VENV)/wheel/*.whl
 # $(call pytest,NAME): tests/conftest.py takes the sources from the path, which would hide the installed package.
 pytest = $(VENV)/$(1)/bin/python -m pytest
+# Prints the OpenVINO that the wheel is built for.
+openvino = $(VENV)/tools/bin/python tools/wheels/openvino_requirement.py
 # Where PYTEST_ARGS name files that have no test for one of two runs, pytest says so with 5.
 or_none = || test $$? -eq 5
 
@@ -123,7 +125,7 @@ clean:
 # a change of Python alone compiles nothing and one of C++ little.
 $(VENV)/tools/builder: pyproject.toml ov_autoplace/_version.py
 	$(call environment,tools)
-	$(call pip,tools) install --group build "$$($(VENV)/tools/bin/python tools/wheels/openvino_requirement.py)"
+	$(call pip,tools) install --group build "$$($(openvino))"
 	touch $@
 
 $(VENV)/wheel/stamp: $(VENV)/tools/builder $(wheel_inputs)

@@ -112,9 +112,9 @@ register()
 def __getattr__(name: str) -> Any:
     value: Any
     if name == "_core":
-        from ov_autoplace._base.native import Core
+        from ov_autoplace._base.native import load_core
 
-        value = Core()
+        value = load_core()
     elif name in _HOME:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     else:

@@ -549,10 +549,13 @@ class Profiler:
     """Compiles and times models on an ov::Core of its own."""
 
     def __init__(
-        self, plugins: Sequence[tuple[str, str]], device_properties: Mapping[str, Mapping[str, str]]
+        self,
+        libraries: Sequence[str],
+        plugins: Sequence[tuple[str, str]],
+        device_properties: Mapping[str, Mapping[str, str]],
     ) -> None:
         """
-        Registers (device name, plugin library) pairs that are not known yet and sets each device's properties.
+        Opens the libraries, which are OpenVINO's own and the native part for its release, registers (device name, plugin library) pairs that are not known yet and sets each device's properties.
         """
 
     def compile(

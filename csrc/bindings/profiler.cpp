@@ -292,11 +292,13 @@ void init_profiler(nb::module_& m) {
         "die_with_parent", [] { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0; },
         "Has the kernel kill this process when the thread that started it ends; whether it will.");
     nb::class_<Profiler>(m, "Profiler", "Compiles and times models on an ov::Core of its own.")
-        .def(nb::init<const std::vector<std::string>&, const std::vector<std::pair<std::string, std::string>>&,
-                      const std::map<std::string, StringMap>&>(),
-             "libraries"_a, "plugins"_a, "device_properties"_a, nb::call_guard<nb::gil_scoped_release>(),
-             "Opens the libraries, which are OpenVINO's own and the native part for its release, registers (device "
-             "name, plugin library) pairs that are not known yet and sets each device's properties.")
+        .def(
+            nb::init<const std::vector<std::string>&, const std::vector<std::pair<std::string, std::string>>&,
+                     const std::map<std::string, StringMap>&>(),
+            "libraries"_a, "plugins"_a, "device_properties"_a, nb::call_guard<nb::gil_scoped_release>(),
+            "Opens the libraries, which are OpenVINO's own and the native part for its release, registers "
+            "(device "
+            "name, plugin library) pairs that are not known yet and sets each device's properties.")
         .def(
             "compile",
             [](Profiler& self, const std::string& xml_path, const std::string& device,

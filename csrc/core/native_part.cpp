@@ -26,7 +26,8 @@ NativePart::NativePart(const std::vector<std::string>& libraries) {
     decltype(&ov_autoplace_interface) interface = nullptr;
     find(library, "ov_autoplace_interface", interface);
     if (interface == nullptr || interface() != OV_AUTOPLACE_INTERFACE) {
-        throw ProfilerError(libraries.back() + " belongs to another version of ov-autoplace; install that anew");
+        throw ProfilerError(libraries.back() +
+                            " belongs to another version of ov-autoplace; install that anew");
     }
     find(library, "ov_autoplace_last_error", last_error);
     find(library, "ov_autoplace_profiler_new", profiler_new);

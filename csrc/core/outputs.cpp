@@ -17,9 +17,7 @@ struct Values {
     std::vector<std::uint64_t> shape;
     std::vector<char> data;
 
-    std::uint64_t size() const {
-        return data.size() / (element_bytes == 0 ? sizeof(float) : element_bytes);
-    }
+    std::uint64_t size() const { return data.size() / (element_bytes == 0 ? sizeof(float) : element_bytes); }
 };
 
 std::uint64_t read_number(std::ifstream& file) {
@@ -77,7 +75,8 @@ double float_difference(const Values& one, const Values& other, double smallest)
 }
 
 double difference(const Values& one, const Values& other, double smallest) {
-    if (one.element_bytes != other.element_bytes || one.shape != other.shape || one.data.size() != other.data.size()) {
+    if (one.element_bytes != other.element_bytes || one.shape != other.shape ||
+        one.data.size() != other.data.size()) {
         return kUnrelated;
     }
     if (one.element_bytes == 0) {

@@ -11,12 +11,11 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._version import OPENVINO_RELEASES
+
 __all__ = ["FLOOR", "KNOWN", "Facts", "facts", "installed", "is_known", "is_too_old"]
 
-KNOWN = (
-    *("2025.4.0", "2025.4.1", "2026.0.0", "2026.1.0", "2026.2.0", "2026.2.1"),
-    *("2026.3.0", "2026.3.1", "2026.4.0", "2026.4.1"),
-)
+KNOWN = OPENVINO_RELEASES
 """The releases that this package was tried with, oldest first."""
 
 FLOOR = KNOWN[0]

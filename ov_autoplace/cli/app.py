@@ -55,6 +55,7 @@ app.command("finetune", short_help="Tune a policy on latencies of your own model
 app.command("pretrain", short_help="Train a policy from scratch.")(pretrain.pretrain)
 app.add_typer(fleet.fleet, name="fleet", short_help="The same on machines somewhere on the network, by Ray.")
 app.command("extension", short_help="Where the library for other programs is.")(extension.extension)
+app.command("build-native", short_help="Build that library for another OpenVINO.")(extension.build)
 app.command(
     "benchmark_app",
     short_help="OpenVINO's own, which knows -d AUTOPLACE here.",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
-from ov_autoplace._base.native import check_core
+from ov_autoplace._base.native import NATIVE_NAME, native_library
 from ov_autoplace.devices.names import bare_core
-from ov_autoplace.errors import VersionMismatchError
 
 __all__ = [
     "SCHEDULE",
@@ -27,8 +24,6 @@ __all__ = [
 SCHEDULE = "Schedule", "autoplace"
 """Type and version of the library's op, which runs submodels."""
 
-_NAME = "libov_autoplace_extension.so"
-
 # Attribute of a Core that has the library.
 _ADDED = "_autoplace_extension"
 # Attribute of a Core: paths of other libraries that it has, in their order, as the keys of a mapping.
@@ -39,30 +34,22 @@ def extension_path() -> str:
     """Absolute path of the library for ``core.add_extension``, ``benchmark_app -extensions`` and the like.
 
     A program that has loaded it runs the files that ``ov-autoplace annotate`` writes on the devices they
-    name, under plain ``HETERO:...``. The library needs nothing but OpenVINO, in the version of this package.
+    name, under plain ``HETERO:...``. The library needs nothing but OpenVINO, in the release that is
+    installed here.
 
     Raises:
-        VersionMismatchError: The library is not where the package was built.
+        VersionMismatchError: There is none for that release.
     """
-    # It lies beside the compiled core, which an editable installation keeps apart from the sources.
-    core = find_spec("ov_autoplace._core")
-    path = Path(core.origin).with_name(_NAME) if core is not None and core.origin is not None else None
-    if path is None or not path.is_file():
-        raise VersionMismatchError(
-            f"the package has no {_NAME}; rebuild it with `pip install --force-reinstall --no-cache-dir .` "
-            "in the source folder"
-        )
-    return str(path)
+    return native_library()
 
 
 def add_extension(core: ov.Core) -> None:
     """Load the library into a Core, once.
 
     Raises:
-        VersionMismatchError: This process has an OpenVINO that it was not built against.
+        VersionMismatchError: See :func:`extension_path`.
     """
     if _ADDED not in core.__dict__:
-        check_core()
         core.add_extension(extension_path())
         setattr(core, _ADDED, True)
 
@@ -77,7 +64,7 @@ def remember_extension(core: ov.Core, extension: Any) -> None:
     if isinstance(extension, (str, bytes, os.PathLike)):
         path = os.fsdecode(extension)
         noted = os.path.realpath(path) if os.path.exists(path) else path  # a bare name is searched for
-        if os.path.basename(noted) != _NAME:
+        if os.path.basename(noted) != NATIVE_NAME:
             core.__dict__.setdefault(_OTHERS, {})[noted] = None
 
 

@@ -8,7 +8,6 @@ here, so that all have the same answer.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace._base.text import counted
-from ov_autoplace.errors import PlacementError, VersionMismatchError
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.passes import FOLDED, NAMES, UNTIE, Pass
 from ov_autoplace.graph.prepare import PreparedModel
@@ -41,7 +40,6 @@ __all__ = [
     "remember_changes",
 ]
 
-_log = logging.getLogger("ov_autoplace")
 
 # Where `annotate` notes, in a model that it changed, the ops that are no more, and those that are new.
 _CHANGED_KEY = ["autoplace", "changed"]
@@ -149,11 +147,7 @@ def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str]
     """Why HETERO cannot run a placement of a graph's ops; ``None`` where it leaves an op out."""
     if any(name not in device_of for name in graph.names):
         return None
-    try:
-        broken = broken_bonds(graph, number_devices(graph.names, device_of))
-    except VersionMismatchError as cause:
-        _log.warning("the placement is taken as it is: whether HETERO can run it was not checked; %s", cause)
-        return []
+    broken = broken_bonds(graph, number_devices(graph.names, device_of))
     # First what the placement says itself, then what HETERO parts on one device because of it.
     broken.sort(key=lambda bond: device_of[bond.first] == device_of[bond.second])
     return [bond.reason for bond in broken]

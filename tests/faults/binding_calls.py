@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from wild_values import arrays, csr, drawn_links, drawn_seconds, numbers, oddities, reals
 
 from ov_autoplace import _core
+from ov_autoplace._base.native import native_libraries
 
 ORDINARY = (TypeError, ValueError, RuntimeError, OverflowError, MemoryError)
 MEMORY = 6 << 30
@@ -240,7 +241,7 @@ def executable() -> None:
         xml = str(Path(folder) / "model.xml")
         x = ops.parameter([2, 3], name="x")
         ov.save_model(ov.Model([ops.result(ops.relu(x), name="y")], [x]), xml)
-        profiler = _core.Profiler([], {})
+        profiler = _core.Profiler(native_libraries(), [], {})
         model = profiler.compile(xml, "CPU")
         for path, device in ((xml, "NOWHERE"), ("", ""), (folder, "CPU"), (xml, "HETERO:"), (xml, "CPU.77")):
             attempt(profiler.compile, path, device)

@@ -8,6 +8,7 @@ import pytest
 from openvino import opset13 as ops
 
 from ov_autoplace import _core
+from ov_autoplace._base.native import native_libraries
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.isolation.interface import Pool
@@ -55,7 +56,7 @@ def test_a_longer_model_and_more_requests_are_told_apart(isolation: bool) -> Non
 
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_every_member_takes_part_and_may_occur_twice(asynchronous: bool) -> None:
-    profiler = _core.Profiler([], {})
+    profiler = _core.Profiler(native_libraries(), [], {})
     with ProfilingSession(None, chain(2), ["CPU"], isolation=False) as session:
         session.profiler = profiler
         first, second = (session.compile_whole(CALLER) for _ in range(2))

@@ -22,7 +22,8 @@ COMPILERS = ("c++", "cc", "clang", "clang++", "g++", "gcc", "cmake", "ninja", "m
 EXPECTED = (
     "ov_autoplace/py.typed",
     "ov_autoplace/_core.pyi",
-    "ov_autoplace/libov_autoplace_extension.so",
+    f"ov_autoplace/native/{ov.__version__.split('-')[0]}/libov_autoplace_extension.so",
+    "ov_autoplace/native/source/CMakeLists.txt",
     "ov_autoplace/cost/catalogue/core-ultra-7-155h.json",
     "ov_autoplace/policy/checkpoints/autoplace-base/card.json",
     "ov_autoplace/policy/checkpoints/autoplace-base/policy.xml",
@@ -45,7 +46,13 @@ def check_contents() -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in files), "the wheel has no licence"
     strange = [f for f in files if f.split("/")[0] not in FOLDERS and ".dist-info/" not in f]
     assert not strange, f"the wheel has {strange}"
-    sources = [f for f in files if f.endswith((".cpp", ".hpp", ".txt", ".toml")) and ".dist-info/" not in f]
+    sources = [
+        file
+        for file in files
+        if file.endswith((".cpp", ".hpp", ".txt", ".toml"))
+        and ".dist-info/" not in file
+        and not file.startswith("ov_autoplace/native/source/")
+    ]
     assert not sources, f"the wheel has {sources}"
     assert Path(ov_autoplace.__file__).is_relative_to(sys.prefix), ov_autoplace.__file__
 

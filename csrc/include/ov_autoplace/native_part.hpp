@@ -1,4 +1,5 @@
-// The library that is built for one release of OpenVINO, opened at run time: the core itself knows no OpenVINO.
+// The library that is built for one release of OpenVINO, opened at run time: the core itself knows no
+// OpenVINO.
 #pragma once
 
 #include <memory>
@@ -11,9 +12,9 @@ namespace ov_autoplace {
 
 // Its functions, see profiler_api.h. It stays loaded until the process ends.
 struct NativePart {
-    // Opens libraries in their order, of which the last one is this part and the others are what it needs: with
-    // OpenVINO's own first, nobody looks for that in any path. Throws ProfilerError where one cannot be opened or
-    // has other functions than this core knows.
+    // Opens libraries in their order, of which the last one is this part and the others are what it needs:
+    // with OpenVINO's own first, nobody looks for that in any path. Throws ProfilerError where one cannot be
+    // opened or has other functions than this core knows.
     explicit NativePart(const std::vector<std::string>& libraries);
 
     decltype(&ov_autoplace_last_error) last_error = nullptr;

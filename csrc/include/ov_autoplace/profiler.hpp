@@ -170,17 +170,17 @@ RaceResult race(const std::vector<std::shared_ptr<Executable>>& executables, con
 // Compiles models on an ov::Core that has the same devices and settings as the caller's.
 class Profiler {
 public:
-    // `libraries` are OpenVINO's own and the native part for its release, see NativePart. `plugins` holds (device
-    // name, plugin library) pairs; names that the Core knows already are skipped. `device_properties` holds the
-    // settings of each device. Throws ProfilerError, like all that follows.
+    // `libraries` are OpenVINO's own and the native part for its release, see NativePart. `plugins` holds
+    // (device name, plugin library) pairs; names that the Core knows already are skipped. `device_properties`
+    // holds the settings of each device. Throws ProfilerError, like all that follows.
     Profiler(const std::vector<std::string>& libraries,
              const std::vector<std::pair<std::string, std::string>>& plugins,
              const std::map<std::string, StringMap>& device_properties);
 
     std::shared_ptr<Executable> compile(const Recipe& recipe);
 
-    // Runs a model op by op, with the inputs that an Executable has, and keeps its outputs in the file `path`.
-    // Returns how far each output of the disturbed runs is from those, at most.
+    // Runs a model op by op, with the inputs that an Executable has, and keeps its outputs in the file
+    // `path`. Returns how far each output of the disturbed runs is from those, at most.
     std::vector<double> save_op_by_op(const Recipe& recipe, const std::string& path, const OpByOp& how,
                                       double smallest, const Checkpoint& checkpoint);
 

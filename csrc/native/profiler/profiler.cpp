@@ -277,9 +277,8 @@ void Profiler::add_extension(const std::string& path) {
     m_core.add_extension(path);
     m_extensions.insert(path);
     void* const library = dlopen(path.c_str(), RTLD_NOW);
-    const bool is_own =
-        library != nullptr && dlsym(library, "ov_autoplace_register_plugin") ==
-                                  reinterpret_cast<void*>(&ov_autoplace_register_plugin);
+    const bool is_own = library != nullptr && dlsym(library, "ov_autoplace_register_plugin") ==
+                                                  reinterpret_cast<void*>(&ov_autoplace_register_plugin);
     if (!is_own) {
         return;
     }
@@ -323,8 +322,7 @@ std::unique_ptr<Executable> Profiler::compile(const std::string& xml_path, const
     }
     const auto start = Clock::now();
     ov::CompiledModel compiled = m_core.compile_model(model, device, config_for(device, properties));
-    auto executable =
-        std::make_unique<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
+    auto executable = std::make_unique<Executable>(*model, std::move(compiled), inputs, seconds_since(start));
     if (lane_op) {
         executable->set_lane_op(lane_op->get_friendly_name());
     }

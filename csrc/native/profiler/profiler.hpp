@@ -114,7 +114,8 @@ public:
     // How many requests the device wants to be in flight for its best rate, 1 where it does not say.
     std::size_t optimal_requests() const { return m_optimal_requests; }
 
-    // Its i-th request, made with a copy of the first one's inputs where there is none yet; stays where it is.
+    // Its i-th request, made with a copy of the first one's inputs where there is none yet; stays where it
+    // is.
     Request& request(std::size_t i);
 
 private:
@@ -162,8 +163,8 @@ public:
                                         const StringMap& properties, const StringMap* affinities,
                                         const Executable::Inputs& inputs, const std::string& weights_path);
 
-    // Runs the IR at `xml_path` op by op, with the inputs that an Executable has, and keeps the outputs of each
-    // run in a file: first the undisturbed one.
+    // Runs the IR at `xml_path` op by op, with the inputs that an Executable has, and keeps the outputs of
+    // each run in a file: first the undisturbed one.
     void run_op_by_op(const std::string& xml_path, const Executable::Inputs& inputs, const OpByOp& how,
                       const std::vector<std::string>& paths, const Checkpoint& checkpoint);
 
@@ -173,7 +174,7 @@ private:
     ov::Core m_core;
     std::vector<std::pair<std::string, std::string>> m_plugins;
     std::set<std::string> m_extensions;
-    bool m_has_lanes = false;     // that its Core knows the op that runs submodels
+    bool m_has_lanes = false;    // that its Core knows the op that runs submodels
     std::size_t m_lane_ops = 0;  // so many were given names
     std::map<std::string, ov::AnyMap> m_device_properties;
 };

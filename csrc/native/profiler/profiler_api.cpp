@@ -229,9 +229,11 @@ int ov_autoplace_run_op_by_op(ov_autoplace_profiler* profiler, const ov_autoplac
                               int (*check)(void* context), void* context) {
     return answered([&] {
         add_extensions(profiler->it, *recipe);
-        const OpByOp op_by_op{how->evaluate != 0, how->compile != 0, how->seconds, how->disturbed, how->noise};
-        profiler->it.run_op_by_op(recipe->xml_path, inputs_of(recipe->inputs), op_by_op, vector_of(paths), [&] {
-            if (check(context) != 0) throw Stopped();
-        });
+        const OpByOp op_by_op{how->evaluate != 0, how->compile != 0, how->seconds, how->disturbed,
+                              how->noise};
+        profiler->it.run_op_by_op(recipe->xml_path, inputs_of(recipe->inputs), op_by_op, vector_of(paths),
+                                  [&] {
+                                      if (check(context) != 0) throw Stopped();
+                                  });
     });
 }

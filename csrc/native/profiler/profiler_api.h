@@ -1,11 +1,13 @@
-/* Compiling and running models, through plain C: what the core, which knows no OpenVINO, asks of the library that
- * is built for one release of it. No type of C++ is on both sides, so each may be built by another compiler.
+/* Compiling and running models, through plain C: what the core, which knows no OpenVINO, asks of the library
+ * that is built for one release of it. No type of C++ is on both sides, so each may be built by another
+ * compiler.
  *
- * Texts are in UTF-8 and end with zero. What a function is given is read before it returns. What it gives belongs to
- * the profiler or the model that it came from and stays valid until the same function is called again with it.
+ * Texts are in UTF-8 and end with zero. What a function is given is read before it returns. What it gives
+ * belongs to the profiler or the model that it came from and stays valid until the same function is called
+ * again with it.
  *
- * Functions return OV_AUTOPLACE_OK, or say why not in ov_autoplace_last_error(). A profiler, a model or a request is
- * used by one thread at a time; different requests of a model may be used by different ones. */
+ * Functions return OV_AUTOPLACE_OK, or say why not in ov_autoplace_last_error(). A profiler, a model or a
+ * request is used by one thread at a time; different requests of a model may be used by different ones. */
 #ifndef OV_AUTOPLACE_PROFILER_API_H
 #define OV_AUTOPLACE_PROFILER_API_H
 
@@ -63,8 +65,8 @@ typedef struct {
     size_t rank;
 } ov_autoplace_shape;
 
-/* One of the shapes in which a model is called, and how often it comes beside the others. The second dimension of
- * inputs that grow is one more with each time. */
+/* One of the shapes in which a model is called, and how often it comes beside the others. The second
+ * dimension of inputs that grow is one more with each time. */
 typedef struct {
     const ov_autoplace_shape* shapes;
     size_t shape_count;
@@ -124,9 +126,11 @@ typedef struct {
 /* Of the library that is loaded. */
 OV_AUTOPLACE_API int ov_autoplace_interface(void);
 
-/* Registers those plugins, which are libraries by device, that are not known yet, and sets each device's properties. */
-OV_AUTOPLACE_API int ov_autoplace_profiler_new(ov_autoplace_pairs plugins, const ov_autoplace_settings* settings,
-                                               size_t count, ov_autoplace_profiler** profiler);
+/* Registers those plugins, which are libraries by device, that are not known yet, and sets each device's
+ * properties. */
+OV_AUTOPLACE_API int ov_autoplace_profiler_new(ov_autoplace_pairs plugins,
+                                               const ov_autoplace_settings* settings, size_t count,
+                                               ov_autoplace_profiler** profiler);
 OV_AUTOPLACE_API void ov_autoplace_profiler_free(ov_autoplace_profiler* profiler);
 
 OV_AUTOPLACE_API int ov_autoplace_compile(ov_autoplace_profiler* profiler, const ov_autoplace_recipe* recipe,
@@ -134,36 +138,40 @@ OV_AUTOPLACE_API int ov_autoplace_compile(ov_autoplace_profiler* profiler, const
 OV_AUTOPLACE_API void ov_autoplace_model_free(ov_autoplace_model* model);
 OV_AUTOPLACE_API int ov_autoplace_facts_of(ov_autoplace_model* model, ov_autoplace_facts* facts);
 
-/* Seconds per inference, the mean of so many of the first request. With pauses, the machine idles for so long before
- * each, so that threads have gone to sleep and caches are cold, as they are where requests arrive now and then. */
+/* Seconds per inference, the mean of so many of the first request. With pauses, the machine idles for so long
+ * before each, so that threads have gone to sleep and caches are cold, as they are where requests arrive now
+ * and then. */
 OV_AUTOPLACE_API int ov_autoplace_sample(ov_autoplace_model* model, size_t inferences, int asynchronous,
                                          double pause_seconds, double* seconds);
 
-/* Keeps what the last inference of the first request computed, in a file that output_differences() of the core reads:
- * the number of outputs, and of each the bytes of an element (0: floats), its rank and its sizes, the number of its
- * bytes, all as uint64, and the bytes. */
+/* Keeps what the last inference of the first request computed, in a file that output_differences() of the
+ * core reads: the number of outputs, and of each the bytes of an element (0: floats), its rank and its sizes,
+ * the number of its bytes, all as uint64, and the bytes. */
 OV_AUTOPLACE_API int ov_autoplace_save_outputs(ov_autoplace_model* model, const char* path);
 
-OV_AUTOPLACE_API int ov_autoplace_nodes(ov_autoplace_model* model, const ov_autoplace_node** nodes, size_t* count);
+OV_AUTOPLACE_API int ov_autoplace_nodes(ov_autoplace_model* model, const ov_autoplace_node** nodes,
+                                        size_t* count);
 
 /* When each submodel of the last inference ran, and on which lane: see ov_autoplace_profile. */
 OV_AUTOPLACE_API int ov_autoplace_lanes_of(ov_autoplace_model* model, const char** json);
 
-/* The model's i-th request, made with a copy of the first one's inputs where there is none yet. An inference is all
- * calls of a sequence where there are some, of which start leaves the last one under way. */
-OV_AUTOPLACE_API int ov_autoplace_request_of(ov_autoplace_model* model, size_t i, ov_autoplace_request** request);
+/* The model's i-th request, made with a copy of the first one's inputs where there is none yet. An inference
+ * is all calls of a sequence where there are some, of which start leaves the last one under way. */
+OV_AUTOPLACE_API int ov_autoplace_request_of(ov_autoplace_model* model, size_t i,
+                                             ov_autoplace_request** request);
 OV_AUTOPLACE_API int ov_autoplace_infer(ov_autoplace_request* request);
 OV_AUTOPLACE_API int ov_autoplace_start(ov_autoplace_request* request);
 OV_AUTOPLACE_API int ov_autoplace_wait(ov_autoplace_request* request);
-/* `ended` is called by whatever thread ends an inference that was started, with null or with what went wrong. It must
- * not throw. Null takes it away again. */
+/* `ended` is called by whatever thread ends an inference that was started, with null or with what went wrong.
+ * It must not throw. Null takes it away again. */
 OV_AUTOPLACE_API int ov_autoplace_on_end(ov_autoplace_request* request,
                                          void (*ended)(void* context, const char* error), void* context);
 
-/* Runs the IR op by op on the inputs that a model gets, and keeps the outputs as ov_autoplace_save_outputs does:
- * those of the undisturbed run in the first path, those of each disturbed one in the next. `check` is called before
- * each op and stops it all by other than 0. */
-OV_AUTOPLACE_API int ov_autoplace_run_op_by_op(ov_autoplace_profiler* profiler, const ov_autoplace_recipe* recipe,
+/* Runs the IR op by op on the inputs that a model gets, and keeps the outputs as ov_autoplace_save_outputs
+ * does: those of the undisturbed run in the first path, those of each disturbed one in the next. `check` is
+ * called before each op and stops it all by other than 0. */
+OV_AUTOPLACE_API int ov_autoplace_run_op_by_op(ov_autoplace_profiler* profiler,
+                                               const ov_autoplace_recipe* recipe,
                                                const ov_autoplace_op_by_op* how, ov_autoplace_texts paths,
                                                int (*check)(void* context), void* context);
 

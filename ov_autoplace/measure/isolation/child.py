@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ov_autoplace import _core
+from ov_autoplace._base.native import native_libraries
 from ov_autoplace.measure.isolation.process import NoProcessError, ProcessEndedError, WorkerProcess
 
 __all__ = ["HANG_VARIABLE", "PATIENCE", "Child"]
@@ -37,6 +38,7 @@ class Child:
         longest_compilation: Seconds of the slowest compilation so far.
 
     Raises:
+        VersionMismatchError: There is no native part for the OpenVINO that is installed.
         NoProcessError: No child can be started here.
         ProcessEndedError: It died as soon as it was started.
     """
@@ -47,6 +49,7 @@ class Child:
         self.lock = threading.RLock()
         self.silence = float(os.environ.get(HANG_VARIABLE) or _HANG_SECONDS)
         self.longest_compilation = 0.0
+        self._libraries = native_libraries()
         self._setup = list(plugins), dict(device_properties)
         self._dropped: list[int] = []
         self._numbers = 0
@@ -141,9 +144,8 @@ class Child:
         process = WorkerProcess()
         process.check()
         plugins, device_properties = self._setup
-        process.send(
-            {"call": "create", "plugins": plugins, "device_properties": device_properties}, self.silence
-        )
+        request = {"call": "create", "libraries": self._libraries}
+        process.send({**request, "plugins": plugins, "device_properties": device_properties}, self.silence)
         self._is_created = False
         return process
 

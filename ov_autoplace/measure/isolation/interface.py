@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import openvino as ov
 
 from ov_autoplace import _core
+from ov_autoplace._base.native import native_libraries
 from ov_autoplace.devices.extra_devices import own_core
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, libraries_of
 from ov_autoplace.measure.isolation.child import Child
@@ -91,7 +92,7 @@ def profiler_for(
     settings = measured_settings(core, devices, properties)
     if isolation and (profiler := _isolated_profiler(plugins, settings)) is not None:
         return profiler
-    return _core.Profiler(plugins, settings)
+    return _core.Profiler(native_libraries(), plugins, settings)
 
 
 def measured_settings(

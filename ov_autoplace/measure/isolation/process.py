@@ -76,7 +76,6 @@ class WorkerProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=descriptors,
-                    env=_environment(),
                     start_new_session=True,
                 )
             except OSError as cause:
@@ -226,14 +225,6 @@ def _end(process: subprocess.Popen[bytes], link: socket.socket, owner: int) -> N
     process.kill()
     with suppress(subprocess.TimeoutExpired):
         process.wait(_END_SECONDS)
-
-
-def _environment() -> dict[str, str]:
-    """With the libraries of the very OpenVINO that is loaded here, wherever it is installed."""
-    import openvino
-
-    paths = [str(Path(openvino.__file__).parent / "libs"), os.environ.get("LD_LIBRARY_PATH", "")]
-    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, paths))}
 
 
 def is_python(executable: str | None) -> bool:

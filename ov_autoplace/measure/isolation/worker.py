@@ -69,9 +69,12 @@ class Worker:
                 answer, payload = {"error": str(error), "kind": type(error).__name__}, b""
             self.send(answer, payload)
 
-    def do_create(self, plugins: list[list[str]], device_properties: dict[str, dict[str, str]]) -> Answer:
+    def do_create(
+        self, libraries: list[str], plugins: list[list[str]], device_properties: dict[str, dict[str, str]]
+    ) -> Answer:
         """Make the profiler."""
-        self.profiler = self.core.Profiler([tuple(plugin) for plugin in plugins], device_properties)
+        pairs = [tuple(plugin) for plugin in plugins]
+        self.profiler = self.core.Profiler(libraries, pairs, device_properties)
         return {}, b""
 
     def do_compile(self, number: int, **recipe: Any) -> Answer:

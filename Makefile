@@ -36,13 +36,14 @@ openvino = $(VENV)/tools/bin/python tools/wheels/openvino_requirement.py
 # Where PYTEST_ARGS name files that have no test for one of two runs, pytest says so with 5.
 or_none = || test $$? -eq 5
 
-.PHONY: help demo trial test test-optional test-all test-fleet test-native test-integrations test-sanitize lint docs
+.PHONY: help demo trial test test-optional test-all test-releases test-fleet test-native test-integrations test-sanitize lint docs
 .PHONY: format stub nightly clean
 help:
 	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
 	@echo 'make test-all    all tests but those below (installs torch, DGL where it has wheels, and transformers)'
 	@echo 'make test-fleet  the commands for many machines, on a Ray cluster of several nodes here'
+	@echo 'make test-releases the same wheel beside other releases of OpenVINO; RELEASES=... RELEASE_TESTS=...'
 	@echo 'make test-native annotated models in unmodified programs: GenAI, optimum-intel, benchmark_app, C++'
 	@echo 'make test-integrations AUTOPLACE in optimum-intel, torch.compile, NNCF models, openvino_tokenizers'
 	@echo 'make test-sanitize the native library under address, undefined behaviour and thread sanitizers'
@@ -81,6 +82,22 @@ test-optional: $(VENV)/all/stamp
 required := $(addprefix --require ,torch bokeh oracle metis)
 
 test-all: test test-optional
+
+# One wheel beside other releases of OpenVINO, none of which is installed: what a user does first, and RELEASE_TESTS.
+# RELEASES=2025.4.0 RELEASE_TESTS=tests runs all of `make test` beside that one.
+RELEASES ?= $(shell $(PYTHON) -c 'import runpy; print(*runpy.run_path("ov_autoplace/_version.py")["OPENVINO_RELEASES"])')
+RELEASE_TESTS ?= tests/test_openvino_release.py tests/plan/test_partition.py
+releases := $(abspath $(VENV))/releases
+test-releases: $(VENV)/test/stamp
+	PATH=$(abspath $(VENV))/tools/bin:$$PATH $(VENV)/test/bin/python tools/wheels/releases.py $(releases) $(RELEASES)
+	cp -r $(releases)/native/. "$$($(call packages,test))/ov_autoplace/native"
+	set -e; for release in $(RELEASES); do \
+		echo "== OpenVINO $$release"; export PYTHONPATH=$(releases)/openvino/$$release; \
+		rm -rf build/trial && mkdir -p build/trial; \
+		(cd build/trial && PATH=$(CURDIR)/build/trial $(abspath $(VENV))/test/bin/python $(CURDIR)/tools/wheels/try_wheel.py); \
+		$(call pytest,test) $(shared) $(RELEASE_TESTS) $(PYTEST_ARGS) $(or_none); \
+		$(call pytest,test) -m alone $(RELEASE_TESTS) $(PYTEST_ARGS) $(or_none); \
+	done
 
 test-fleet: $(VENV)/all/stamp
 	$(call pytest,all) tests/fleet --require fleet $(PYTEST_ARGS)

@@ -4,8 +4,7 @@ Importing this package makes the device name ``AUTOPLACE`` known to ``openvino.C
 
     compiled = openvino.Core().compile_model("model.xml", "AUTOPLACE")
 
-Everything else is loaded when it is first used, the C++ core (``_core``) too: only what needs that is tied to
-one release of OpenVINO.
+Everything else is loaded when it is first used, the C++ core (``_core``) too.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     python tools/wheels/build.py python3.10 python3.11 python3.12 python3.13
 
-A source distribution is made first and everything is built from that. A Python that an earlier one's wheel
-is for gets no other: from 3.12 on, they are of the stable ABI. auditwheel says for which systems a wheel is:
-those with at least the glibc and libstdc++ of the one it is built on (PyPA's images `manylinux_*` have old
-ones). OpenVINO's own libraries are left out, as OpenVINO's wheel brings them.
+A source distribution is made first and everything is built from that, but for the native parts of
+OpenVINO's releases before the newest, the same in every wheel (`releases.py`). A Python that an earlier
+one's wheel is for gets no other: from 3.12 on, they are of the stable ABI. auditwheel says for which
+systems a wheel is: those with at least the glibc and libstdc++ of the one it is built on (PyPA's images
+`manylinux_*` have old ones). OpenVINO's own libraries are left out, as OpenVINO's wheel brings them.
 
 A trial has an environment of its own with nothing in ``PATH`` but that environment, so no compiler, and runs
 `try_wheel.py` in an empty folder.
@@ -20,6 +21,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from openvino_requirement import releases
+from releases import build as build_native
 
 ROOT = Path(__file__).resolve().parents[2]
 TRIAL = Path(__file__).with_name("try_wheel.py")
@@ -56,10 +60,11 @@ def wheel_for(own: Path, output: Path) -> Path | None:
         return next((output / file.name for file in Path(folder).iterdir()), None)
 
 
-def build(own: Path, source: Path, output: Path) -> None:
+def build(own: Path, source: Path, natives: Path, output: Path) -> None:
     """Build the wheel for an environment's Python, and put it into ``output`` with its tag."""
+    more = f"--config-settings=cmake.define.OV_AUTOPLACE_MORE_RELEASES={natives}"
     with tempfile.TemporaryDirectory() as folder:
-        run(own, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source)
+        run(own, "-m", "pip", "wheel", "--quiet", "--no-deps", more, "--wheel-dir", folder, source)
         (wheel,) = Path(folder).glob("*.whl")
         repair = [sys.executable, "-m", "auditwheel", "repair", "--exclude", "libopenvino.so.*"]
         run(*repair, "--wheel-dir", output, wheel, path=Path(sys.executable).parent)
@@ -75,6 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="an interpreter")
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
+    parser.add_argument("--releases", type=Path, default=ROOT / "build" / "releases", help="see releases.py")
     arguments = parser.parse_args()
     missing = [python for python in arguments.pythons if shutil.which(python) is None]
     if missing:
@@ -82,11 +88,13 @@ def main() -> int:
     output = arguments.output.resolve()
     shutil.rmtree(output, ignore_errors=True)
     source = source_distribution(output)
+    for release in releases()[:-1]:
+        build_native(release, arguments.releases)
     for python in arguments.pythons:
         with tempfile.TemporaryDirectory() as scratch:
             own = environment(python, Path(scratch) / "environment")
             if wheel_for(own, output) is None:
-                build(own, source, output)
+                build(own, source, arguments.releases.resolve() / "native", output)
             wheel = wheel_for(own, output)
             assert wheel is not None, f"auditwheel made a wheel that {python} does not take"
             folder = Path(scratch) / "empty"

@@ -2,9 +2,10 @@
 
     python tools/wheels/releases.py build/releases [RELEASE ...]
 
-Each release's wheel is downloaded once and unpacked into `FOLDER/openvino/RELEASE`, which tests put before
-everything else that Python finds; nothing is installed. What is built is `FOLDER/native/RELEASE/*.so`, which
-`-DOV_AUTOPLACE_MORE_RELEASES=FOLDER/native` puts into a wheel.
+Each release's wheel is downloaded once and unpacked into `FOLDER/openvino/RELEASE`; nothing is installed.
+What is built is `FOLDER/native/RELEASE/*.so`: with that in the package, it runs with any of them by
+
+    PYTHONPATH=FOLDER/openvino/RELEASE
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def unpacked(release: str, folder: Path) -> Path:
 
 
 def build(release: str, folder: Path) -> Path:
-    """The library for a release, built anew where its sources have changed."""
+    """The library for a release."""
     openvino = unpacked(release, folder)
     output = folder / "native" / release
     with tempfile.TemporaryDirectory() as scratch:

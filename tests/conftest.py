@@ -46,7 +46,7 @@ UNEQUAL_PAIR = {
         "INFERENCE_NUM_THREADS": 1,
         "INFERENCE_PRECISION_HINT": "f32",
         "EXCLUSIVE_ASYNC_REQUESTS": False,
-        # On one thread, OpenVINO 2026.4.1 crashes while it tokenises some small graphs.
+        # On one thread, OpenVINO crashes while it tokenises some small graphs.
         "SNIPPETS_MODE": "DISABLE",
     },
     "CPU": {

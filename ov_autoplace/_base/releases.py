@@ -13,7 +13,7 @@ import openvino as ov
 
 from ov_autoplace._version import OPENVINO_RELEASES
 
-__all__ = ["FLOOR", "KNOWN", "Facts", "facts", "installed", "is_known", "is_too_old"]
+__all__ = ["FLOOR", "KNOWN", "Facts", "facts", "first_with", "installed", "is_known", "is_too_old"]
 
 KNOWN = OPENVINO_RELEASES
 """The releases that this package was tried with, oldest first."""
@@ -76,6 +76,11 @@ def facts(release: str | None = None) -> Facts:
         if _order(first) <= wanted:
             found = replace(found, **changes)
     return found
+
+
+def first_with(fact: str) -> str:
+    """The first release that has a fact of :class:`Facts`, for sentences."""
+    return next(release for release in KNOWN if getattr(facts(release), fact))
 
 
 def _order(release: str) -> tuple[float, ...]:

@@ -3,7 +3,7 @@
 OpenVINO runs a model on all cores unless it is told otherwise. Each further thread has to be woken and waited
 for at every node, so a model of some tens of microseconds is faster on one of them.
 
-Three things about the settings were found out on OpenVINO 2026.4.1; see docs/width.md:
+OpenVINO's settings do three things that surprise, in all releases that are known; see docs/width.md:
 
 * On one thread of one stream, a synchronous inference loses every exception. Where ops can fail, the model
   runs in the calling thread instead (``NUM_STREAMS`` 0), which keeps them, and in which ``start_async`` does

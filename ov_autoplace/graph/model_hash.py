@@ -73,7 +73,7 @@ def _value(constant: Any) -> bytes:
     if constant.get_byte_size() > _VALUE_BYTES:
         return b""
     if constant.get_element_type() == ov.Type.string:
-        # OpenVINO 2026.4.1 crashes where the data of strings are read as numbers.
+        # As an array, which is of no width, they hold nothing.
         return repr(constant.get_value_strings()).encode("utf-8", "surrogatepass")
     return bytes(constant.data.tobytes())
 

@@ -1,4 +1,4 @@
-"""Square weights that are read as they are and transposed: OpenVINO 2026.4.1's CPU multiplies them wrongly.
+"""Square weights that are read as they are and transposed: OpenVINO's CPU multiplies them wrongly.
 
 It packs a weight once for all that read the same memory, and does not tell the two ways apart: ``x W W'`` is
 off by as much as its own magnitude, also through a Convert, scales or a Transpose, and where two equal

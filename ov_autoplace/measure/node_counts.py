@@ -56,7 +56,7 @@ def count_nodes(executable: Executable, seconds: float, fewest: int, most: int) 
 
 
 def _count_nodes(executable: Executable, seconds: float, fewest: int, most: int) -> NodeCount:
-    # On one thread, OpenVINO 2026.4.1 loses what synchronous requests throw.
+    # On one thread, OpenVINO loses what synchronous requests throw.
     once = float(executable.run(_COUNT_WARMUP, warmup=0, asynchronous=True).min())
     # A node's time is its mean over all inferences, the slow first ones included, in whole microseconds.
     # The difference of two such sums leaves the slow ones out.

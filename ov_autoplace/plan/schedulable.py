@@ -158,7 +158,7 @@ def refusal(ops: ModelOps) -> str | None:
             # Some graphs read it before it has written anything; which ones depends on the order of outputs.
             return (
                 f"the shape of what If {node.get_friendly_name()!r} makes is not known, and OpenVINO "
-                "2026.4.1 gets the first inference of some such graphs wrong"
+                "gets the first inference of some such graphs wrong"
             )
     for what, tensors in (("reads", ops.data()), ("makes", ops.results())):
         for tensor in tensors:

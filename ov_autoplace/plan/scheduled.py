@@ -42,7 +42,7 @@ SCHEDULE_DEVICE = "CPU"
 """The device that the surrounding model is compiled for."""
 
 SCHEDULE_PROPERTIES: Mapping[str, str] = {
-    # On one thread of one stream, OpenVINO 2026.4.1 loses exceptions of synchronous inferences. The op itself
+    # On one thread of one stream, OpenVINO loses exceptions of synchronous inferences. The op itself
     # takes one thread; where there is only one core, requests run in the calling thread.
     **(
         {"INFERENCE_NUM_THREADS": "2", "NUM_STREAMS": "1", "ENABLE_CPU_PINNING": "NO"}

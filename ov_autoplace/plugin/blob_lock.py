@@ -29,7 +29,7 @@ _PRECISION = ("INFERENCE_PRECISION_HINT", "EXECUTION_MODE_HINT")
 def writing_blobs(core: ov.Core, config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Lets one process at a time compile with a ``CACHE_DIR``; yields the configuration to compile with.
 
-    Processes of OpenVINO 2026.4.1 that write and read the same blob at once can die of it.
+    Processes that write and read the same blob at once can die of it, as OpenVINO maps it into memory.
     """
     folder = cache_folder(core, config)
     if not folder:

@@ -214,7 +214,7 @@ def _told(compiled: ov.CompiledModel, properties: Mapping[str, Any]) -> ov.Compi
 def _kept(core: ov.Core, compiled: ov.CompiledModel) -> ov.CompiledModel:
     """A compiled model that keeps its Core.
 
-    OpenVINO 2026.4.1 crashes when one that was compiled for HETERO is exported after its Core is gone.
+    OpenVINO crashes when one that was compiled for HETERO is exported after its Core is gone.
     """
     compiled._autoplace_core = core
     return compiled
@@ -257,10 +257,12 @@ def _imported(
 ) -> ov.CompiledModel:
     from ov_autoplace.devices.models import lacks_library
     from ov_autoplace.devices.names import single_device_config
+    from ov_autoplace.plugin.placed_model import check_mixes_are_imported
     from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
 
     native = _native(core, "import_model")
     if b"<hetero " in _head(stream):
+        check_mixes_are_imported()
         return native(stream, f"{_HETERO}:{','.join(devices)}", properties)
     noted = note_behind(stream)
     if noted is not None:

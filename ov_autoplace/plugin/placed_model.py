@@ -12,10 +12,11 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base import releases
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.errors import ModelError, OptionError
 
-__all__ = ["GROUPS", "SUPPORTED", "PlacedModel", "agreed_value", "placed_model"]
+__all__ = ["GROUPS", "SUPPORTED", "PlacedModel", "agreed_value", "check_mixes_are_imported", "placed_model"]
 
 SUPPORTED, GROUPS = "SUPPORTED_PROPERTIES", "DEVICE_PROPERTIES"
 
@@ -57,8 +58,10 @@ class PlacedModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base
         """See ``openvino.CompiledModel.export_model``.
 
         Raises:
-            ModelError: OpenVINO cannot export what runs on several devices side by side.
+            ModelError: OpenVINO cannot export what runs on several devices side by side, or cannot import it.
         """
+        if GROUPS in super().get_property(SUPPORTED):
+            check_mixes_are_imported()
         stream = io.BytesIO() if model_stream is None else model_stream
         try:
             super().export_model(stream)
@@ -80,6 +83,20 @@ class PlacedModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base
         common = set.intersection(*(set(group) for group in groups.values())) if groups else set()
         common -= {*own, "EXECUTION_DEVICES"}
         return {key: {device: group[key] for device, group in groups.items()} for key in sorted(common)}
+
+
+def check_mixes_are_imported() -> None:
+    """Refuse to export or import a mix of devices where OpenVINO cannot read what it exports of one.
+
+    Raises:
+        ModelError: It is such a release.
+    """
+    if not releases.facts().imports_mixes:
+        here, first = releases.installed(), releases.first_with("imports_mixes")
+        raise ModelError(
+            f"OpenVINO {here} cannot import a compiled mix of devices, which takes {first} or later; compile "
+            "it for one of them, or write the decision into the model (annotate)"
+        )
 
 
 def placed_model(compiled: ov.CompiledModel, asked: Mapping[str, Any]) -> ov.CompiledModel:

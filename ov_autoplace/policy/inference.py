@@ -49,7 +49,7 @@ def compile_network(graph: bytes, constants: bytes, name: str = "the policy") ->
     # A request has hundreds of small steps, which more threads would only wait for.
     config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1}
     if threads == 1:
-        # OpenVINO 2026.4.1 crashes on one thread while it tokenises some small graphs.
+        # OpenVINO crashes on one thread while it tokenises some small graphs.
         config["SNIPPETS_MODE"] = "DISABLE"
     core = core_with()
     try:

@@ -91,7 +91,7 @@ class PolicyRunner:
         finally:
             if len(graph) > _SMALL:
                 # What 20,000 units took, 0.2 GB, would stay for as long as the network does. OpenVINO
-                # 2026.4.1 writes beyond its memory in the next inference after release_memory().
+                # writes beyond its memory in the next inference after release_memory() (seen in 2026.4.1).
                 with _lock:
                     _compiled.pop(self.card.digest, None)
 

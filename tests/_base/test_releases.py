@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import openvino as ov
 import pytest
 
@@ -52,3 +56,13 @@ def test_the_release_is_the_version_without_its_build(
     monkeypatch.setattr(ov, "__version__", version)
 
     assert releases.installed() == release
+
+
+def test_the_documents_tell_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "releases.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", page, re.MULTILINE))
+
+    abilities = [fact.name for fact in fields(releases.Facts) if fact.type == "bool"]
+    assert told == {fact: releases.first_with(fact) for fact in abilities}
+    assert f"from {releases.FLOOR} on" in page
+    assert all(release in page for release in releases.KNOWN)

@@ -1,4 +1,4 @@
-"""OpenVINO 2026.4.1's CPU multiplies wrongly where one square weight is read as it is and transposed."""
+"""OpenVINO's CPU multiplies wrongly where one square weight is read as it is and transposed."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_the_second_compile_reads_what_the_first_wrote(
 
 @pytest.mark.parametrize(("device", "config"), WAYS)
 def test_export_and_import(model, inputs, expected, device, config) -> None:
-    # A name for the Core: HETERO of OpenVINO 2026.4.1 crashes while it exports a model whose Core is gone.
+    # A name for the Core: HETERO crashes while it exports a model whose Core is gone.
     exporting, importing = new_core(), new_core()
     blob = exporting.compile_model(model, device, config).export_model()
     compiled = importing.import_model(blob, device.split(":")[0])

@@ -143,7 +143,7 @@ def decompression(shared: bool = False) -> ov.Model:
     centred = named(ops.subtract(ops.convert(stored, "f32"), ops.constant(np.float32(128))), "centred")
     scaled = named(ops.multiply(centred, ops.constant(np.float32(0.01))), "scaled")
     y = named(ops.matmul(x, half, False, False), "use_half")
-    # Never one weight both as it is and transposed: OpenVINO 2026.4.1 answers wrongly on plain CPU then.
+    # Never one weight both as it is and transposed: OpenVINO answers wrongly on plain CPU then.
     y = named(ops.matmul(y, half if shared else scaled, False, False), "use_second")
     y = named(ops.matmul(y, scaled, False, False), "use_scaled") if shared else y
     return ov.Model([ops.result(dense(y, "last"), name="out")], [x], "decompression")

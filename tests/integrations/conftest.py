@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "native"))
 from processes import Program, run_python
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-# On one thread, OpenVINO 2026.4.1 crashes while it tokenises some small graphs.
+# On one thread, OpenVINO crashes while it tokenises some small graphs.
 EXTRA_DEVICES = "YCPU=CPU,INFERENCE_NUM_THREADS=1,SNIPPETS_MODE=DISABLE"
 F32 = {"INFERENCE_PRECISION_HINT": "f32"}
 

@@ -24,6 +24,7 @@ from openvino.preprocess import PrePostProcessor
 
 import lane_checks
 import ov_autoplace
+from ov_autoplace._base.releases import facts
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ModelError
@@ -324,7 +325,7 @@ def reshaping() -> ov.Model:
     [(scattering, (4, 8), [[0], [3]], [[0], [9]]), (reshaping, (2, 6), [3, 4], [5, 7])],
 )
 def test_what_fails_in_an_inference_is_raised_and_the_request_goes_on(compile_model, build, shape, good, bad):
-    """But for devices that the caller gave one thread, where OpenVINO 2026.4.1 loses it."""
+    """But for devices that the caller gave one thread, where OpenVINO loses it."""
     request, x = compile_model(build()).create_infer_request(), np.ones(shape, np.float32)
 
     def run_asynchronously() -> None:
@@ -430,6 +431,10 @@ def test_an_exported_model_is_imported_in_every_form(core, device, kind, compile
         with pytest.raises(ModelError, match=r"devices run it together .* compile it for one of them"):
             compiled.export_model()
         return
+    if kind == "mix" and not facts().imports_mixes:
+        with pytest.raises(ModelError, match=r"takes 2026\.4\.0 or later"):
+            compiled.export_model()
+        return
     stream: Any = io.BytesIO() if form == "own stream" else compiled.export_model()
     if form == "own stream":
         assert compiled.export_model(stream) is None
@@ -460,14 +465,15 @@ def test_a_second_compile_reads_the_cache(core, device, kind, compile_model, sea
     more = {"CACHE_DIR": str(tmp_path)} if how == "given" else {}
     check(compile_model(**more)(data()), data())
     blobs = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.blob")}
-    assert blobs
+    read = kind != "mix" or facts().imports_mixes
+    assert bool(blobs) is read
     again = compile_model(**more)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.blob")} == blobs
     assert len(searched) <= 1
     check_runs(again, kind)
     check(again(data()), data())
     if kind not in ("lanes", *POOLS):  # in which each part is a model of its own
-        assert again.get_property("LOADED_FROM_CACHE")
+        assert again.get_property("LOADED_FROM_CACHE") is read
 
 
 @pytest.mark.parametrize("kind", ["mix", "one thread", "the caller's thread"])

@@ -14,6 +14,7 @@ from openvino import opset13 as ops
 
 import ov_autoplace
 from measuring_faults import Inject
+from ov_autoplace._base import releases
 from ov_autoplace.errors import DeviceError, ModelError, OptionError, PlacementError
 
 QUICK = {"AUTOPLACE_TIME_BUDGET_MS": 50}
@@ -117,6 +118,20 @@ def test_what_is_not_there_is_named(unequal_pair, model, given, device, config, 
         unequal_pair.compile_model(given or model, device, config)
 
 
+def test_a_release_that_imports_no_mix_exports_none_and_caches_its_decision_alone(
+    unequal_pair, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(releases, "installed", lambda: "2026.3.1")
+    for _ in range(2):
+        compiled = unequal_pair.compile_model(model, PAIR, {**MIXED, "CACHE_DIR": str(tmp_path)})
+        assert compiled.get_property("HETERO_NUMBER_OF_SUBMODELS") == 2
+    assert {path.suffix for path in tmp_path.iterdir()} <= {".json", ".lock"}
+    for ask in (compiled.export_model, lambda: unequal_pair.import_model(b"<hetero name", PAIR)):
+        with pytest.raises(ModelError, match=r"2026\.3\.1 cannot import .* takes 2026\.4\.0 or later"):
+            ask()
+
+
+@pytest.mark.skipif(not releases.facts().imports_mixes, reason="this OpenVINO cannot import a mix")
 def test_a_mix_can_be_exported_when_its_core_is_gone(tmp_path, model):
     path = tmp_path / "model.xml"
     ov.save_model(model, path)

@@ -83,7 +83,7 @@ def test_one_thread_gives_what_all_threads_give(name):
 
 
 def tokenised() -> ov.Model:
-    """A graph on which OpenVINO 2026.4.1 crashes, on some processors, when it compiles for one thread."""
+    """A graph on which OpenVINO crashes, on some processors, when it compiles for one thread."""
     random = np.random.default_rng(0)
 
     def weights() -> ov.Node:

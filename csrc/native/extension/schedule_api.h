@@ -30,7 +30,7 @@
  * own, and not when a file is read; what does not compile is an error of compile_model. Models that are
  * compiled from the same ov::Model at the same time share them. `lane_properties` decide on everything
  * inside (threads, precision, CACHE_DIR, PERF_COUNT); properties of the outer compile_model concern what is
- * outside. Of these, one thread in one stream is to be avoided, as OpenVINO 2026.4.1 then loses exceptions of
+ * outside. Of these, one thread in one stream is to be avoided, as OpenVINO then loses exceptions of
  * synchronous inferences, and may crash after one: INFERENCE_NUM_THREADS=2, NUM_STREAMS=1 and
  * ENABLE_CPU_PINNING=NO cost no more. The same holds for lanes with submodels that can fail while they run:
  * INFERENCE_NUM_THREADS=1 with NUM_STREAMS=0 keeps the exceptions of one thread.

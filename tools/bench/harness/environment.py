@@ -27,7 +27,7 @@ _PROPERTIES = {
         "XCPU": {
             "INFERENCE_NUM_THREADS": 1,
             "EXCLUSIVE_ASYNC_REQUESTS": False,
-            # On one thread, OpenVINO 2026.4.1 crashes while it tokenises some small graphs.
+            # On one thread, OpenVINO crashes while it tokenises some small graphs.
             "SNIPPETS_MODE": "DISABLE",
         },
         "CPU": {"INFERENCE_NUM_THREADS": 2, "EXCLUSIVE_ASYNC_REQUESTS": False},

@@ -7,7 +7,7 @@ compile times where one device is proven to be best; the budget and 4 times that
 median, and no model above twice.
 
 *Cold*: processes compile one model at once with one cold ``CACHE_DIR``: all live, and one decides. Plain
-OpenVINO 2026.4.1 loses some of the processes to SIGBUS: they map a blob that another one is writing.
+OpenVINO (2026.4.1) loses some of the processes to SIGBUS: they map a blob that another one is writing.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base import releases
 from ov_autoplace._base.json_fields import naming
-from ov_autoplace._base.releases import facts
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
@@ -324,7 +324,7 @@ class _Compiler:
         """For HETERO; on one device where bounded dimensions keep the model from being cut so."""
         machine, model = self._machine, self._model
         core, config = machine.core, machine.options.properties
-        if not facts().imports_mixes:
+        if not releases.facts().imports_mixes:
             config = {**config, "CACHE_DIR": ""}  # each compile would write a blob, and fail to read it
         used = [d for d in dict.fromkeys([*machine.devices, *plan.devices]) if d in plan.devices]
         placed = model.clone()

@@ -93,12 +93,13 @@ class Simulator:
         launch_seconds: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-        mix_seconds: float = 0.0,
+        mix_seconds: float,
+        rules: int,
         rate: bool = False,
         corun_factor: float = 1.0,
     ) -> None:
         """
-        The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those of its busiest device.
+        The arrays of a ``CostTable`` and of its ``Wiring``; ``rules`` as in ``PartitionGraph``. With ``rate``, a placement's seconds are those of its busiest device.
 
         Raises:
             ValueError: The arrays do not fit together, or nodes are not in topological order.
@@ -253,12 +254,14 @@ class PartitionGraph:
         tensor_consumers: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        rules: int,
     ) -> None:
         """
         Args:
             kinds: ``uint8[N]`` in topological order: 0 op, 1 Parameter, 2 Constant, 3 Result.
             tensor_producer: Op that makes each tensor, ``int32[T]``.
             tensor_offsets, tensor_consumers: CSR of consuming ops, one entry per input port.
+            rules: 0 as OpenVINO had them until 2026.2.1, 1 from 2026.3.0 on.
 
         Raises:
             ValueError: The arrays do not fit together or are not in topological order.
@@ -269,9 +272,11 @@ class PartitionGraph:
         devices: Annotated[
             NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
-    ) -> tuple[int, Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C")]]:
+    ) -> tuple[int | None, Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C")]]:
         """
         Number of submodels and, per op, the first op of its subgraph, for ``devices`` (``int32[N]``).
+
+        No number where subgraphs wait for each other in a cycle, so that HETERO refuses the placement.
         """
 
 def connected_labels(

@@ -96,6 +96,14 @@ def _cache_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield
 
 
+@pytest.fixture(params=["2026.2.1", "2026.3.0"])
+def by_either_rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of OpenVINO of each set of HETERO's rules, as far as what is predicted depends on it."""
+    from ov_autoplace._base import releases
+
+    monkeypatch.setattr(releases, "installed", lambda: request.param)
+
+
 @pytest.fixture
 def unequal_pair() -> ov.Core:
     """A Core with two real devices of unequal speed: XCPU is the CPU plugin on one thread."""

@@ -1,7 +1,8 @@
 """HETERO's partitioning and the ``hetero`` objective in plain Python: slow, whole-graph, set-based.
 
 Everything is recomputed for the whole graph in every round, as the plugin does it; the C++ core, which
-looks at cycles only and packs bits, must agree with this.
+looks at cycles only and packs bits, must agree with this. Which of the two sets of rules holds is that of the
+installed release where nobody says otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ov_autoplace._base.releases import HeteroRules
 from ov_autoplace.cost.table import CostTable
+from ov_autoplace.plan.hetero_rules import hetero_rules
 from random_tables import consumers_of
 
 OP, PARAMETER, CONSTANT, RESULT, GROUP = range(5)
@@ -60,7 +63,7 @@ def components(graph: Graph, cut: set[Input]) -> list[int]:
     return [label.index(x) for x in label]  # named by the smallest node
 
 
-def feedback_cuts(graph: Graph, cut: set[Input]) -> set[Input]:
+def feedback_cuts(graph: Graph, cut: set[Input], rules: HeteroRules) -> set[Input]:
     """One round of rule 2: the inputs to cut in addition."""
     n = len(graph.kinds)
     label = components(graph, cut)
@@ -88,14 +91,15 @@ def feedback_cuts(graph: Graph, cut: set[Input]) -> set[Input]:
         detour: set[Input] = set()
         for mark in feedback[v]:
             detour |= entering[producer(mark)]
-        for mark in entering[v]:
+        for mark in entering[v] if rules is HeteroRules.ISOLATING else ():
             if mark[1] >= 0 and label[producer(mark)] != label[v]:
                 detour |= entering[mark[0]]
         for port, source in enumerate(graph.sources(v)):
             if feedback[v] & feedback[source] or not detour & entering[source]:
                 continue
             tiny = (
-                graph.ports_reading(graph.inputs[v][port]) == 1
+                rules is HeteroRules.ISOLATING
+                and graph.ports_reading(graph.inputs[v][port]) == 1
                 and not graph.is_input(source)
                 and not feedback[source]
                 and all(m[1] < 0 or graph.is_input(producer(m)) for m in entering[source])
@@ -154,33 +158,44 @@ def node_to_isolate(graph: Graph, cut: set[Input], label: list[int], cycles: set
     return min(ranked)[-1]
 
 
-def partition(graph: Graph, devices: Sequence[int]) -> list[int]:
-    """Subgraph of each node, named by its smallest node."""
-    return partition_with_isolations(graph, devices)[0]
+@dataclass(frozen=True)
+class Partition:
+    """Subgraph of each node, by its smallest; how many nodes rule 3 cut off; whether HETERO refuses."""
+
+    label: list[int]
+    isolated: int
+    refused: bool
 
 
-def partition_with_isolations(graph: Graph, devices: Sequence[int]) -> tuple[list[int], int]:
-    """:func:`partition`, and how many nodes rule 3 cut off."""
+def partition(graph: Graph, devices: Sequence[int], rules: HeteroRules | None = None) -> Partition:
+    rules = hetero_rules() if rules is None else rules
     cut = {
         (v, port)
         for v in range(len(graph.kinds))
         for port, source in enumerate(graph.sources(v))
         if devices[v] != devices[source] and graph.kinds[v] != RESULT
     }
-    while more := feedback_cuts(graph, cut) - cut:
+    while more := feedback_cuts(graph, cut, rules) - cut:
         cut |= more
     label = components(graph, cut)
+    if rules is HeteroRules.REFUSING:
+        # Constants are copied: nobody waits for one.
+        waiting = {(v, port) for v, port in cut if graph.kinds[graph.sources(v)[port]] != CONSTANT}
+        return Partition(label, 0, refused=bool(in_cycles(graph, waiting, label)))
     isolated = 0
     while cycles := in_cycles(graph, cut, label):
         v = node_to_isolate(graph, cut, label, cycles)
         cut |= {(v, port) for port in range(len(graph.inputs[v]))}
         label = components(graph, cut)
         isolated += 1
-    return label, isolated
+    return Partition(label, isolated, refused=False)
 
 
-def submodels(graph: Graph, label: Sequence[int]) -> int:
-    return len({x for x, kind in zip(label, graph.kinds, strict=True) if kind != CONSTANT})
+def submodels(graph: Graph, found: Partition) -> int | None:
+    """``None`` where HETERO refuses the placement."""
+    if found.refused:
+        return None
+    return len({x for x, kind in zip(found.label, graph.kinds, strict=True) if kind != CONSTANT})
 
 
 def table_graph(table: CostTable) -> Graph:
@@ -207,8 +222,10 @@ def latency_seconds(table: CostTable, assignment: Sequence[int]) -> tuple[float,
     """The ``hetero`` objective, term by term, and the subgraph of each group."""
     constants = [t for t in range(len(table.tensor_producer)) if table.tensor_is_constant[t]]
     devices = [assignment[table.tensor_producer[t]] for t in constants] + list(assignment)
-    label = partition(table_graph(table), devices)[len(constants) :]
-    terms = [table.op_seconds[g, d] for g, d in enumerate(assignment)]
+    found = partition(table_graph(table), devices)
+    label = found.label[len(constants) :]
+    terms = [math.inf] * found.refused
+    terms += [table.op_seconds[g, d] for g, d in enumerate(assignment)]
     device_of = {label[g]: assignment[g] for g in range(len(table))}
     terms += [table.launch_seconds[d] for d in device_of.values()]
     if len(set(device_of.values())) > 1:

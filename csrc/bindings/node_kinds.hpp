@@ -1,4 +1,4 @@
-// Node kinds as Python passes them: as numbers.
+// Node kinds and sets of rules as Python passes them: as numbers.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,14 @@ std::vector<NodeKind> node_kinds(const Vector<Number>& numbers) {
         kinds.push_back(static_cast<NodeKind>(number));
     }
     return kinds;
+}
+
+inline HeteroRules hetero_rules(std::int32_t number) {
+    if (number < 0 || number > static_cast<std::int32_t>(HeteroRules::isolating)) {
+        const std::string message = "there are no rules " + std::to_string(number);
+        throw nb::value_error(message.c_str());
+    }
+    return static_cast<HeteroRules>(number);
 }
 
 }  // namespace ov_autoplace::bindings

@@ -52,7 +52,8 @@ void init_schedule(nb::module_& m) {
            const Vector<std::int32_t>& tensor_consumers, const Vector<std::int32_t>& bond_first,
            const Vector<std::int32_t>& bond_second, const Matrix<std::int32_t>& links,
            const Matrix<double>& transfer_latency, const Matrix<double>& transfer_seconds_per_byte,
-           const Vector<double>& launch_seconds, double mix_seconds, bool rate, double corun_factor) {
+           const Vector<double>& launch_seconds, double mix_seconds, std::int32_t rules, bool rate,
+           double corun_factor) {
             CostArrays costs;
             costs.groups = static_cast<std::int32_t>(op_seconds.shape(0));
             costs.devices = static_cast<std::int32_t>(op_seconds.shape(1));
@@ -70,15 +71,17 @@ void init_schedule(nb::module_& m) {
             costs.transfer_seconds_per_byte = flat(transfer_seconds_per_byte);
             costs.launch_seconds = to_vector(launch_seconds);
             costs.mix_seconds = mix_seconds;
+            costs.rules = hetero_rules(rules);
             costs.rate = rate;
             costs.corun_factor = corun_factor;
             new (self) Simulator(std::move(costs));
         },
         "op_seconds"_a, "node_group"_a, "node_kind"_a, "tensor_producer"_a, "tensor_bytes"_a,
         "tensor_offsets"_a, "tensor_consumers"_a, "bond_first"_a, "bond_second"_a, "links"_a,
-        "transfer_latency"_a, "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a = 0.0,
+        "transfer_latency"_a, "transfer_seconds_per_byte"_a, "launch_seconds"_a, "mix_seconds"_a, "rules"_a,
         "rate"_a = false, "corun_factor"_a = 1.0,
-        "The arrays of a ``CostTable`` and of its ``Wiring``. With ``rate``, a placement's seconds are those "
+        "The arrays of a ``CostTable`` and of its ``Wiring``; ``rules`` as in ``PartitionGraph``. With "
+        "``rate``, a placement's seconds are those "
         "of its busiest device.\n\n"
         "Raises:\n"
         "    ValueError: The arrays do not fit together, or nodes are not in topological order.");

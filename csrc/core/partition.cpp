@@ -47,7 +47,7 @@ std::int32_t Partitioner::partition(const std::int32_t* devices, const std::func
             within.nodes_end - within.nodes_begin + within.edges_end - within.edges_begin;
         if (hopeless && !m_found.empty() && is_time_to_ask(work) && hopeless()) return stopped;
         for (Cycle& cycle : m_found) {
-            if (cycle.rounds == rounds_of_all) {
+            if (cycle.rounds == rounds_of_all && m_graph.rules == HeteroRules::isolating) {
                 if (!split_to_the_end(cycle, hopeless)) return stopped;
                 find_cycles(cycle, false, m_stuck);
             } else if (split_once(cycle)) {
@@ -60,7 +60,12 @@ std::int32_t Partitioner::partition(const std::int32_t* devices, const std::func
             }
         }
     }
-    if (!m_stuck.empty() && !isolate(hopeless)) return stopped;
+    if (m_graph.rules == HeteroRules::refusing) {
+        const auto sortable = [&](const Cycle& cycle) { return is_sortable(cycle); };
+        if (!std::all_of(m_stuck.begin(), m_stuck.end(), sortable)) return refused;
+    } else if (!m_stuck.empty() && !isolate(hopeless)) {
+        return stopped;
+    }
     return count_submodels();
 }
 
@@ -109,6 +114,22 @@ bool Partitioner::isolate(const std::function<bool()>& hopeless) {
     }
     m_isolation.name_parts(m_root);
     return true;
+}
+
+// Whether subgraphs that wait for each other do not where nobody waits for a constant.
+bool Partitioner::is_sortable(const Cycle& cycle) {
+    m_roots.clear();
+    for (std::size_t i = cycle.nodes_begin; i < cycle.nodes_end; ++i) {
+        if (m_root[m_nodes[i]] == m_nodes[i]) m_roots.push_back(m_nodes[i]);
+    }
+    Cycle moving = cycle;
+    moving.edges_begin = m_edges.size();
+    for (std::size_t i = cycle.edges_begin; i < cycle.edges_end; ++i) {
+        const Edge edge = m_edges[i];
+        if (m_graph.kinds[edge.source] != NodeKind::constant) m_edges.push_back(edge);
+    }
+    moving.edges_end = m_edges.size();
+    return peel(moving);
 }
 
 bool Partitioner::is_time_to_ask(std::size_t work) {

@@ -7,6 +7,7 @@ namespace ov_autoplace {
 FeedbackSplitter::FeedbackSplitter(const PartitionGraph& graph, std::vector<std::uint8_t>& boundary,
                                    SpanningEdges& spanning)
     : m_graph(graph),
+      m_refusing(graph.rules == HeteroRules::refusing),
       m_boundary(boundary),
       m_spanning(spanning),
       m_part(graph.size(), -1),
@@ -171,30 +172,35 @@ FeedbackSplitter::Entry FeedbackSplitter::entry_of(std::int32_t node) const {
 
 // Boundaries are wanted where the fed-back part of a subgraph begins: on an inner edge from a node that is
 // not fed back to one that is, if both sides of the detour share something above them in the subgraph: a
-// boundary that enters, or an origin. Spared is a tensor with one reader whose maker depends on nothing but
-// graph inputs, since cutting it off would make a tiny subgraph.
+// boundary that enters, or an origin.
 void FeedbackSplitter::decide(std::int32_t node) {
     if (!is_fed_back(node)) return;
     m_work += m_graph.input_offsets[node + 1] - m_graph.input_offsets[node];
     for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
         const std::int32_t source = m_graph.input_sources[e];
-        if (m_boundary[e] || is_fed_back(source)) continue;
-        const bool spared =
-            m_graph.input_is_private[e] && !m_graph.is_graph_input(source) && m_entry[source] != from_ops;
-        // What enters above the source also enters above the node, so it is shared.
-        if (spared || (m_entry[source] == none && !shares_origin(source, node))) continue;
+        if (m_boundary[e] || is_fed_back(source) || !is_wanted(e, source, node)) continue;
         m_cuts.push_back(e);
         m_ends.push_back(node);
     }
 }
 
-// Whether an origin above `source`, into which nothing enters, reaches `node`, which reads it, also by a
-// detour, that is through a boundary or a node at which one enters.
-bool FeedbackSplitter::shares_origin(std::int32_t source, std::int32_t node) {
-    if (m_graph.is_sidestream[source]) return m_entered[node];  // there is no other way
+bool FeedbackSplitter::is_wanted(std::int32_t edge, std::int32_t source, std::int32_t node) {
+    if (m_refusing) return shares_spring(source, node);
+    // Spared is a tensor with one reader whose maker depends on nothing but graph inputs, since cutting it
+    // off would make a tiny subgraph.
+    const bool spared =
+        m_graph.input_is_private[edge] && !m_graph.is_graph_input(source) && m_entry[source] != from_ops;
+    // What enters above the source also enters above the node, so it is shared.
+    return !spared && (m_entry[source] != none || shares_spring(source, node));
+}
+
+// Whether a spring above `source` reaches `node`, which reads it, also by a detour.
+bool FeedbackSplitter::shares_spring(std::int32_t source, std::int32_t node) {
+    const bool all = is_detour_in(node);
+    if (m_graph.is_sidestream[source]) return all;  // there is no other way
     if (!m_knows_springs) find_springs();
     const std::uint64_t* above = springs(source);
-    const std::uint64_t* detour = m_entered[node] ? springs(node) : detours(node);
+    const std::uint64_t* detour = all ? springs(node) : detours(node);
     for (std::size_t w = 0; w < m_words; ++w) {
         if (above[w] & detour[w]) return true;
     }
@@ -204,7 +210,9 @@ bool FeedbackSplitter::shares_origin(std::int32_t source, std::int32_t node) {
 void FeedbackSplitter::find_springs() {
     m_knows_springs = true;
     std::size_t found = 0;
-    const auto is_spring = [&](std::int32_t node) { return m_own[node] && m_graph.is_spring[node]; };
+    const auto is_spring = [&](std::int32_t node) {
+        return m_own[node] && (m_graph.is_spring[node] || (m_refusing && m_entered[node]));
+    };
     for (std::size_t i = m_window_begin; i < m_window_end; ++i) found += is_spring(m_nodes[i]);
     m_words = (found + bits_per_word - 1) / bits_per_word;
     const std::size_t rows = m_window_end - m_window_begin;
@@ -218,12 +226,12 @@ void FeedbackSplitter::find_springs() {
         for (std::int32_t e = m_graph.input_offsets[node]; e < m_graph.input_offsets[node + 1]; ++e) {
             const std::int32_t source = m_graph.input_sources[e];
             if (!is_within(source)) continue;
-            const bool all = m_boundary[e] || m_entered[source];
             const std::uint64_t* above = springs(source);
-            const std::uint64_t* detour = all ? above : detours(source);
+            const std::uint64_t* detour = m_boundary[e] || is_detour_in(source) ? above : detours(source);
+            const bool stays = !m_refusing || m_part[source] == m_part[node];
             for (std::size_t w = 0; w < m_words; ++w) {
-                springs(node)[w] |= above[w];
-                detours(node)[w] |= detour[w];
+                if (stays) springs(node)[w] |= above[w];
+                detours(node)[w] |= detour[w] | detours(source)[w];
             }
         }
         if (is_spring(node)) {

@@ -46,8 +46,9 @@ void check(std::size_t kinds, const std::vector<std::int32_t>& producer,
 PartitionGraph::PartitionGraph(std::vector<NodeKind> node_kinds,
                                const std::vector<std::int32_t>& tensor_producer,
                                const std::vector<std::int32_t>& tensor_offsets,
-                               const std::vector<std::int32_t>& tensor_consumers)
-    : kinds(std::move(node_kinds)),
+                               const std::vector<std::int32_t>& tensor_consumers, HeteroRules hetero_rules)
+    : rules(hetero_rules),
+      kinds(std::move(node_kinds)),
       input_offsets(kinds.size() + 1),
       input_sources(tensor_consumers.size()),
       input_is_private(tensor_consumers.size()),

@@ -71,7 +71,7 @@ struct Simulator::Workspace {
 Simulator::Simulator(CostArrays costs) : m_costs(std::move(costs)) {
     check_sizes(m_costs);
     m_graph = PartitionGraph(m_costs.node_kind, m_costs.tensor_producer, m_costs.tensor_offsets,
-                             m_costs.tensor_consumers);
+                             m_costs.tensor_consumers, m_costs.rules);
     const auto tensors = static_cast<std::int32_t>(m_costs.tensor_producer.size());
     for (std::int32_t t = 0; t < tensors; ++t) {
         if (m_graph.kinds[m_costs.tensor_producer[t]] != NodeKind::constant) m_moving.push_back(t);
@@ -114,18 +114,18 @@ double Simulator::evaluate(const std::int32_t* assignment, Workspace& workspace,
     // far cost is a bound.
     double bound = 0;
     const auto hopeless = [&] {
-        bound = seconds(assignment, workspace, nullptr);
+        bound = seconds(assignment, workspace, false, nullptr);
         return bound > limit;
     };
     const std::int32_t subgraphs = workspace.partitioner.partition(
         workspace.devices.data(), limit < no_limit ? std::function<bool()>(hopeless) : nullptr);
     if (subgraphs == Partitioner::stopped) return bound;
-    if (breakdown) breakdown->subgraphs = subgraphs;
-    return seconds(assignment, workspace, breakdown);
+    return seconds(assignment, workspace, subgraphs == Partitioner::refused, breakdown);
 }
 
 // What the subgraphs cost that the workspace's partitioner holds.
-double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const {
+double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, bool refused,
+                          Breakdown* breakdown) const {
     const std::int32_t* device = workspace.devices.data();
     const std::int32_t* root = workspace.partitioner.roots().data();
 
@@ -133,7 +133,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
     std::fill(workspace.last_seen.begin(), workspace.last_seen.end(), unseen);
     std::vector<double>& busy = workspace.busy;
     busy.assign(m_costs.devices, 0);
-    double transfers = 0;
+    double transfers = refused ? std::numeric_limits<double>::infinity() : 0;
     for (std::size_t b = 0; b < m_costs.bond_first.size(); ++b) {
         if (root[m_costs.bond_first[b]] != root[m_costs.bond_second[b]]) {
             transfers = std::numeric_limits<double>::infinity();
@@ -171,6 +171,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         if (breakdown) breakdown->device_seconds[device[node]] += m_costs.launch_seconds[device[node]];
     }
     if (mixed) transfers += m_costs.mix_seconds;
+    if (breakdown) breakdown->subgraphs = count;
     for (std::int32_t g = 0; g < m_costs.groups; ++g) {
         const double seconds =
             m_costs.op_seconds[static_cast<std::size_t>(g) * m_costs.devices + assignment[g]];
@@ -191,7 +192,7 @@ double Simulator::seconds(const std::int32_t* assignment, Workspace& workspace, 
         breakdown->transfer_seconds = transfers;
     }
     if (!m_costs.rate) return ops + launches + transfers;
-    // What parts a bond or loses a shape cannot run at all.
+    // What is refused, parts a bond or loses a shape cannot run at all.
     const double factor = std::isinf(transfers) ? transfers : mixed ? m_costs.corun_factor : 1;
     for (double& seconds : busy) seconds = seconds > 0 ? seconds * factor : 0;
     if (breakdown) breakdown->device_seconds = busy;

@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import openvino as ov
 
 from ov_autoplace._version import OPENVINO_RELEASES
 
-__all__ = ["FLOOR", "KNOWN", "Facts", "facts", "first_with", "installed", "is_known", "is_too_old"]
+__all__ = [
+    "FLOOR",
+    "KNOWN",
+    "Facts",
+    "HeteroRules",
+    "facts",
+    "first_with",
+    "installed",
+    "is_known",
+    "is_too_old",
+]
 
 KNOWN = OPENVINO_RELEASES
 """The releases that this package was tried with, oldest first."""
@@ -24,17 +35,33 @@ FLOOR = KNOWN[0]
 _NUMBERS = re.compile(r"\d+\.\d+\.\d+")
 
 
+class HeteroRules(Enum):
+    """How HETERO cuts a placed model, by what it does with submodels that still wait for each other.
+
+    The numbers are those of the C++ core, whose ``partition.hpp`` describes both.
+
+    Attributes:
+        REFUSING: It refuses the placement: "Cannot sort subgraphs!".
+        ISOLATING: It cuts off one op after the other.
+    """
+
+    REFUSING = 0
+    ISOLATING = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What one release does; the defaults are those of the floor.
 
     Attributes:
+        hetero_rules: How HETERO cuts models; see :mod:`ov_autoplace.plan.hetero_rules`.
         imports_mixes: ``Core.import_model`` reads what a model on several devices (HETERO) exported, from
             a blob in ``CACHE_DIR`` too; without it, mixes are compiled anew.
         refuses_unknown_precisions: ``CPU`` refuses an ``INFERENCE_PRECISION_HINT`` that there is not.
         adds_extensions_by_path: ``Core.add_extension`` of Python takes a ``pathlib.Path``, not text alone.
     """
 
+    hetero_rules: HeteroRules = HeteroRules.REFUSING
     imports_mixes: bool = False
     refuses_unknown_precisions: bool = False
     adds_extensions_by_path: bool = False
@@ -44,6 +71,7 @@ class Facts:
 _FROM: dict[str, dict[str, Any]] = {
     "2026.0.0": {"refuses_unknown_precisions": True},
     "2026.1.0": {"adds_extensions_by_path": True},
+    "2026.3.0": {"hetero_rules": HeteroRules.ISOLATING},
     "2026.4.0": {"imports_mixes": True},
 }
 

@@ -74,12 +74,12 @@ def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
             # A solver may prove something about a placement that was known.
             known.lower_bound_seconds = known.lower_bound_seconds if bound is None else bound
             known.also = (*known.also, name)
-    # HETERO would cut what must stay together in the others, whatever the groups say.
+    # HETERO would cut what must stay together in the others, whatever the groups say, or refuses them.
     candidates = [c for c in found.values() if np.isfinite(c.expected_seconds)]
     if not candidates:
         raise PlacementError(
             f"no placement on {', '.join(table.devices)} was found that honours the pins and memory limits "
-            "and keeps each variable in one subgraph; loosen the pins or the limits"
+            "and that HETERO can run; loosen the pins or the limits"
             + "".join(f" ({cause})" for cause in failures[:1])
         )
     return candidates

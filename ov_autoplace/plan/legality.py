@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import IntArray
+from ov_autoplace._base.releases import installed
 from ov_autoplace.graph.bonds import Bond, bonds_of
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.shape_values import LinkKind
-from ov_autoplace.plan.partition import graph_subgraphs
+from ov_autoplace.plan.partition import graph_partition
 
 __all__ = ["BrokenBond", "broken_bonds"]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenBond:
-    """Two ops that a placement parts although HETERO needs them in one subgraph.
+    """Two ops that a placement parts although HETERO needs them in one subgraph, or in subgraphs it can sort.
 
     Attributes:
         first, second: Friendly names of the ops.
@@ -45,16 +47,35 @@ def broken_bonds(graph: ComputationGraph, device: IntArray, *, as_it_is: bool = 
         PlacementError: ``device`` has another length than the graph.
     """
     device = np.ascontiguousarray(device, dtype=np.int32)
-    bonds = bonds_of(graph, as_it_is=as_it_is)
-    if not (bonds or len(graph.shape_links)) or (device == device[0]).all():
+    if (device == device[0]).all():
         return []
-    subgraph = graph_subgraphs(graph, device)
+    submodels, subgraph = graph_partition(graph, device)
+    waiting = _waiting(graph, subgraph) if submodels is None else []
+    bonds = bonds_of(graph, as_it_is=as_it_is)
     broken = [
         BrokenBond(graph.names[bond.first], graph.names[bond.second], _reason(graph, bond, device))
         for bond in bonds
         if subgraph[bond.first] != subgraph[bond.second]
     ]
-    return broken + _lost_shapes(graph, subgraph)
+    return waiting + broken + _lost_shapes(graph, subgraph)
+
+
+def _waiting(graph: ComputationGraph, subgraph: IntArray) -> list[BrokenBond]:
+    """A tensor of each cycle of subgraphs that wait for each other; nobody waits for a Constant."""
+    source = np.repeat(graph.tensor_producer, np.diff(graph.tensor_offsets))
+    edges = np.stack((source, graph.tensor_consumers), axis=1)[~graph.is_constant[source]]
+    cycle = _core.merge_cycles(subgraph, edges)
+    first, second = edges.T
+    of_cycles = edges[(cycle[first] == cycle[second]) & (subgraph[first] != subgraph[second])].tolist()
+    return [
+        BrokenBond(
+            graph.names[first],
+            graph.names[second],
+            f"the submodels of {_named(graph, first)} and of {_named(graph, second)}, which reads it, wait "
+            f"for each other, and OpenVINO {installed()} refuses that",
+        )
+        for first, second in {int(cycle[edge[0]]): edge for edge in of_cycles}.values()
+    ]
 
 
 def _reason(graph: ComputationGraph, bond: Bond, device: IntArray) -> str:

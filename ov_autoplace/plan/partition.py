@@ -1,7 +1,7 @@
 """How HETERO would cut a placed model: the number and the membership of its subgraphs, without compiling.
 
-The rules are those of the HETERO plugin of the OpenVINO release that this package is built against, and
-they are exact on a model's ops. The core's ``partition.hpp`` describes them.
+The rules are those of the HETERO plugin of the OpenVINO release in this process, and they are exact on a
+model's ops. The core's ``partition.hpp`` describes them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import openvino as ov
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace._base.kept import kept
+from ov_autoplace._base.releases import HeteroRules, installed
 from ov_autoplace.cost.wiring import node_kinds
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.names import unique_names
+from ov_autoplace.plan.hetero_rules import hetero_rules
 
-__all__ = ["completed", "count_graph_subgraphs", "graph_subgraphs", "number_devices"]
+__all__ = ["completed", "count_graph_subgraphs", "graph_partition", "graph_subgraphs", "number_devices"]
 
 
 def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
@@ -31,14 +33,31 @@ def count_graph_subgraphs(graph: ComputationGraph, device: IntArray) -> int:
         device: Any number per op that tells devices apart, ``int32[N]``.
 
     Raises:
-        PlacementError: ``device`` has another length than the graph.
+        PlacementError: ``device`` has another length than the graph, or HETERO refuses the placement.
     """
-    return _partition(graph, device)[0]
+    submodels, _ = graph_partition(graph, device)
+    if submodels is None:
+        raise PlacementError(
+            f"HETERO of OpenVINO {installed()} refuses this placement, because submodels would wait for each "
+            "other in a cycle; place more of the model on one device"
+        )
+    return submodels
 
 
 def graph_subgraphs(graph: ComputationGraph, device: IntArray) -> IntArray:
-    """Subgraph of each op, named by its first op, ``int32[N]``; see :func:`count_graph_subgraphs`."""
-    return _partition(graph, device)[1]
+    """Subgraph of each op, named by its first op, ``int32[N]``; see :func:`count_graph_subgraphs`.
+
+    Of a placement that HETERO refuses, those that it could not sort.
+    """
+    return graph_partition(graph, device)[1]
+
+
+def graph_partition(graph: ComputationGraph, device: IntArray) -> tuple[int | None, IntArray]:
+    """:func:`count_graph_subgraphs`, ``None`` where HETERO refuses, and :func:`graph_subgraphs`."""
+    if device.shape != (len(graph),):
+        raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
+    prepared = _prepared(graph, hetero_rules())
+    return prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
 
 
 def number_devices(names: Sequence[str], device_of: Mapping[str, str]) -> IntArray:
@@ -83,14 +102,8 @@ def completed(model: ov.Model, known: Mapping[str, str]) -> dict[str, str]:
     return {name: device_of[name] for name in names}
 
 
-def _partition(graph: ComputationGraph, device: IntArray) -> tuple[int, IntArray]:
-    if device.shape != (len(graph),):
-        raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
-    return _prepared(graph).partition(np.ascontiguousarray(device, dtype=np.int32))
-
-
 @kept
-def _prepared(graph: ComputationGraph) -> _core.PartitionGraph:
+def _prepared(graph: ComputationGraph, rules: HeteroRules) -> _core.PartitionGraph:
     kinds = node_kinds(graph).astype(np.uint8)
     wiring = graph.tensor_producer, graph.tensor_offsets, graph.tensor_consumers
-    return _core.PartitionGraph(kinds, *wiring)
+    return _core.PartitionGraph(kinds, *wiring, rules.value)

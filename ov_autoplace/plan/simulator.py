@@ -52,6 +52,7 @@ from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.wiring import CONSTANT, GROUP, PARAMETER, Wiring
 from ov_autoplace.errors import CostTableError, OptionError, PlacementError
+from ov_autoplace.plan.hetero_rules import hetero_rules
 from ov_autoplace.plan.placement import Placement, Schedule
 from ov_autoplace.plan.submodels import SubmodelParts, submodel_parts
 
@@ -150,6 +151,7 @@ def _in_turns(table: CostTable, objective: Objective) -> _core.Simulator:
         table.transfer_seconds_per_byte,
         table.launch_seconds,
         table.mix_seconds,
+        hetero_rules().value,
         objective.per_request,
         table.corun_factor,
     )
@@ -190,8 +192,8 @@ def simulate(
 
     Returns:
         The schedule; under ``rate``, ``start_seconds`` and the like are of one request alone. Its latency is
-        ``inf`` when a group is placed where it cannot run, or when HETERO would cut, or the placement parts,
-        what must stay in one subgraph (:attr:`Wiring.bonds`).
+        ``inf`` when a group is placed where it cannot run, when HETERO would cut, or the placement parts,
+        what must stay in one subgraph (:attr:`Wiring.bonds`), or when HETERO refuses the placement.
 
     Raises:
         OptionError: There is no such objective.

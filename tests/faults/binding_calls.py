@@ -79,13 +79,13 @@ def peak_bytes(wild: list[object], nodes: int, devices: int, data: st.DataObject
     attempt(_core.peak_bytes, *arguments)
 
 
-@given(st.lists(arrays(), min_size=4, max_size=4), st.integers(0, 8), st.data())
+@given(st.lists(arrays(), min_size=5, max_size=5), st.integers(0, 8), st.data())
 def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
     attempt(_core.PartitionGraph, *wild)
     kinds = np.array(data.draw(st.lists(st.integers(0, 5), min_size=nodes, max_size=nodes)), "u1")
-    arguments: list[object] = [kinds, *data.draw(csr(nodes))]
+    arguments: list[object] = [kinds, *data.draw(csr(nodes)), data.draw(st.integers(-1, 2))]
     if data.draw(st.booleans()):
-        arguments[data.draw(st.integers(0, 3))] = wild[0]
+        arguments[data.draw(st.integers(0, 4))] = wild[0]
     graph = attempt(_core.PartitionGraph, *arguments)
     if isinstance(graph, _core.PartitionGraph):
         attempt(graph.partition, data.draw(arrays()))
@@ -95,7 +95,7 @@ def partition(wild: list[object], nodes: int, data: st.DataObject) -> None:
     attempt(_core.PartitionGraph.__new__(_core.PartitionGraph).partition, np.zeros(nodes, "i4"))
 
 
-@given(st.lists(arrays(), min_size=12, max_size=12), st.integers(0, 6), st.integers(0, 3), st.data())
+@given(st.lists(arrays(), min_size=15, max_size=15), st.integers(0, 6), st.integers(0, 3), st.data())
 def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject) -> None:
     attempt(_core.Simulator, *wild)
 
@@ -115,9 +115,11 @@ def schedule(wild: list[object], groups: int, devices: int, data: st.DataObject)
         seconds(devices, devices),
         seconds(devices, devices),
         seconds(devices),
+        data.draw(st.one_of(st.just(0.0), reals)),
+        data.draw(st.integers(-1, 2)),
     ]
     if data.draw(st.booleans()):
-        arguments[data.draw(st.integers(0, 12))] = wild[0]
+        arguments[data.draw(st.integers(0, 14))] = wild[0]
     factor = data.draw(st.one_of(st.just(1.0), reals))
     simulator = attempt(_core.Simulator, *arguments, rate=data.draw(st.booleans()), corun_factor=factor)
     if not isinstance(simulator, _core.Simulator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import openvino as ov
@@ -12,16 +13,19 @@ import pytest
 import reference_hetero as reference
 from model_checks import subgraphs_of
 from ov_autoplace import _core
+from ov_autoplace._base.releases import HeteroRules
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.plan.annotation import set_affinities
 from ov_autoplace.plan.fitting import count_subgraphs
-from ov_autoplace.plan.partition import count_graph_subgraphs
+from ov_autoplace.plan.partition import count_graph_subgraphs, graph_partition, number_devices
 from ov_autoplace.plan.placement import Placement
 from places import CPU_PLUGIN
 from random_models import random_model
 
 DEVICES = ("CPU", "XCPU")
+
+both_rules = pytest.mark.parametrize("rules", list(HeteroRules), ids=lambda rules: rules.name)
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +38,27 @@ def core() -> ov.Core:
     return core
 
 
-def hetero_count(core: ov.Core, model: ov.Model, device_of: dict[str, str]) -> int:
+def hetero_count(core: ov.Core, model: ov.Model, device_of: dict[str, str]) -> int | None:
+    """``None`` where HETERO refuses the placement, as ``predicted_count``."""
     set_affinities(model, device_of)
-    return int(core.compile_model(model, "HETERO").get_property("HETERO_NUMBER_OF_SUBMODELS"))
+    try:
+        compiled = core.compile_model(model, "HETERO")
+    except RuntimeError as cause:
+        if "Cannot sort subgraphs" not in str(cause):
+            raise
+        return None
+    return int(compiled.get_property("HETERO_NUMBER_OF_SUBMODELS"))
+
+
+def predicted_count(model: ov.Model, device_of: dict[str, str]) -> int | None:
+    graph = extract(model)
+    count, _ = graph_partition(graph, number_devices(graph.names, device_of))
+    if count is None:
+        with pytest.raises(PlacementError, match="wait for each other"):
+            count_subgraphs(model, device_of)
+    else:
+        assert count_subgraphs(model, device_of) == count
+    return count
 
 
 def random_placement(random: np.random.Generator, model: ov.Model, style: str) -> dict[str, str]:
@@ -55,23 +77,25 @@ def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
     model = random_model(seed, size=int(random.integers(4, 16)), shared_constants=seed % 4)
     for style in ("scattered", "runs") * 4:
         device_of = random_placement(random, model, style)
-        assert count_subgraphs(model, device_of) == hetero_count(core, model, device_of), (style, device_of)
+        assert predicted_count(model, device_of) == hetero_count(core, model, device_of), (style, device_of)
 
 
-# Placements of random_model(seed, ...) that need HETERO's last resort, cutting off one node at a time.
+# Placements of random_model(seed, ...) in which subgraphs wait for each other to the end: one release refuses
+# them, another one has a last resort, cutting off one node at a time.
 @pytest.mark.parametrize("seed", [3, 7, 11])
 def test_count_is_that_of_the_real_hetero_where_subgraphs_wait_in_cycles(core: ov.Core, seed: int) -> None:
     model = random_model(seed, size=25, shared_constants=3)
-    graph = extract(model)
+    graph = reference_graph(model)
+    names = extract(model).names
     random = np.random.default_rng(seed)
     for _ in range(1000):
         device_of = random_placement(random, model, "scattered")
-        devices = [DEVICES.index(device_of[name]) for name in graph.names]
-        if isolations(reference_graph(model), devices) > 1:
+        found = reference.partition(graph, [DEVICES.index(device_of[name]) for name in names])
+        if found.isolated > 1 or found.refused:
             break
     else:
-        pytest.fail("no placement of this model needs the last resort")
-    assert count_subgraphs(model, device_of) == hetero_count(core, model, device_of), device_of
+        pytest.fail("subgraphs can be sorted in all placements of this model")
+    assert predicted_count(model, device_of) == hetero_count(core, model, device_of), device_of
 
 
 def reference_graph(model: ov.Model) -> reference.Graph:
@@ -81,9 +105,27 @@ def reference_graph(model: ov.Model) -> reference.Graph:
     return reference.Graph.of(kinds.tolist(), graph.tensor_producer.tolist(), [r.tolist() for r in readers])
 
 
-def isolations(graph: reference.Graph, devices: list[int]) -> int:
-    """How many nodes the reference cuts off singly."""
-    return reference.partition_with_isolations(graph, devices)[1]
+def core_graph(
+    kinds: Sequence[int], producer: Sequence[int], readers: Sequence[Sequence[int]], rules: HeteroRules
+) -> _core.PartitionGraph:
+    """The arguments of ``reference.Graph.of``, for the core."""
+    return _core.PartitionGraph(
+        np.array(kinds, np.uint8),
+        np.array(producer, np.int32),
+        np.cumsum([0, *map(len, readers)]).astype(np.int32),
+        np.array(list(itertools.chain(*readers)), np.int32),
+        rules.value,
+    )
+
+
+def assert_same(
+    graph: reference.Graph, prepared: _core.PartitionGraph, devices: np.ndarray, rules: HeteroRules
+) -> None:
+    """The core finds the subgraphs of the plain rules, and as many submodels."""
+    found = reference.partition(graph, devices.tolist(), rules)
+    count, roots = prepared.partition(devices.astype(np.int32))
+    assert roots.tolist() == found.label, (graph, devices.tolist())
+    assert count == reference.submodels(graph, found), (graph, devices.tolist())
 
 
 @pytest.mark.seeds(25)
@@ -94,10 +136,10 @@ def test_subgraphs_are_those_of_the_plain_rules(seed: int) -> None:
     names = [op.get_friendly_name() for op in model.get_ordered_ops()]
     for style in ("scattered", "runs") * 3:
         device_of = random_placement(random, model, style)
-        labels = reference.partition(graph, [DEVICES.index(device_of[name]) for name in names])
+        plain = reference.partition(graph, [DEVICES.index(device_of[name]) for name in names])
         found = subgraphs_of(model, device_of)
-        assert partition_of(found.values()) == partition_of(labels), device_of
-        assert count_subgraphs(model, device_of) == reference.submodels(graph, labels)
+        assert partition_of(found.values()) == partition_of(plain.label), device_of
+        assert predicted_count(model, device_of) == reference.submodels(graph, plain)
 
 
 def partition_of(labels) -> list[int]:
@@ -105,35 +147,31 @@ def partition_of(labels) -> list[int]:
     return [labels.index(label) for label in labels]
 
 
+@both_rules
 @pytest.mark.seeds(8)
-def test_many_subgraphs_on_one_cycle_do_not_change_the_answer(seed: int) -> None:
+def test_many_subgraphs_on_one_cycle_do_not_change_the_answer(rules: HeteroRules, seed: int) -> None:
     # Two long chains that cross all the time: far more subgraphs than one word has bits.
     random = np.random.default_rng(seed)
     length = 250
     producer = list(range(2 * length - 2))
     readers = [[t + 2] + ([t + 3] if t % 2 == 0 and t + 3 < 2 * length else []) for t in producer]
     kinds = [reference.GROUP] * (2 * length)
-    devices = random.integers(2, size=2 * length).astype(np.int32)
-    graph = _core.PartitionGraph(
-        np.array(kinds, np.uint8),
-        np.array(producer, np.int32),
-        np.cumsum([0, *map(len, readers)]).astype(np.int32),
-        np.array(list(itertools.chain(*readers)), np.int32),
-    )
-    _, roots = graph.partition(devices)
-    assert roots.tolist() == reference.partition(
-        reference.Graph.of(kinds, producer, readers), devices.tolist()
-    )
+    graph = reference.Graph.of(kinds, producer, readers)
+    prepared = core_graph(kinds, producer, readers, rules)
+    assert_same(graph, prepared, random.integers(2, size=2 * length), rules)
 
 
+@both_rules
 @pytest.mark.seeds(100)
-def test_subgraphs_of_graphs_of_every_structure_are_those_of_the_plain_rules(seed: int) -> None:
+def test_subgraphs_of_graphs_of_every_structure_are_those_of_the_plain_rules(
+    rules: HeteroRules, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     for _ in range(6):
-        compare_with_plain_rules(random, nodes=int(random.integers(2, 28)))
+        compare_with_plain_rules(random, int(random.integers(2, 28)), rules)
 
 
-def compare_with_plain_rules(random: np.random.Generator, nodes: int) -> None:
+def compare_with_plain_rules(random: np.random.Generator, nodes: int, rules: HeteroRules) -> None:
     """Any kinds of nodes, tensors read twice and by many; devices at random and one stray op."""
     weights = random.dirichlet(np.ones(4))
     kinds = random.choice(
@@ -153,22 +191,11 @@ def compare_with_plain_rules(random: np.random.Generator, nodes: int) -> None:
         if kinds[v] == reference.OP and random.random() < 0.5:
             kinds[v] = reference.RESULT
     graph = reference.Graph.of(kinds.tolist(), producer, readers)
-    core_graph = _core.PartitionGraph(
-        kinds.astype(np.uint8),
-        np.array(producer, np.int32),
-        np.cumsum([0, *map(len, readers)]).astype(np.int32),
-        np.array(list(itertools.chain(*readers)), np.int32),
-    )
+    prepared = core_graph(kinds.tolist(), producer, readers, rules)
     stray = np.zeros(nodes, np.int32)
     stray[random.integers(nodes)] = 1
     for devices in (stray, random.integers(2, size=nodes), random.integers(3, size=nodes)):
-        _, roots = core_graph.partition(devices.astype(np.int32))
-        assert roots.tolist() == reference.partition(graph, devices.tolist()), (
-            kinds,
-            producer,
-            readers,
-            devices,
-        )
+        assert_same(graph, prepared, devices, rules)
 
 
 def test_one_device_is_one_subgraph_and_constants_alone_make_none() -> None:
@@ -237,7 +264,7 @@ def test_a_placement_that_does_not_fit_the_model_is_refused() -> None:
 def test_inconsistent_graphs_are_refused(kinds, producer, offsets, consumers, message: str) -> None:
     arrays = (np.array(values, np.int32) for values in (producer, offsets, consumers))
     with pytest.raises(ValueError, match=message):
-        _core.PartitionGraph(np.array(kinds, np.uint8), *arrays)
+        _core.PartitionGraph(np.array(kinds, np.uint8), *arrays, 0)
 
 
 def family_edges(family: str, size: int, random: np.random.Generator) -> list[tuple[int, int]]:
@@ -255,10 +282,11 @@ def family_edges(family: str, size: int, random: np.random.Generator) -> list[tu
     return [(int(random.integers(max(0, v - 6), v)), v) for v in range(1, size) for _ in range(2)]
 
 
+@both_rules
 @pytest.mark.parametrize("family", ["long skips", "lanes", "ladder", "window"])
 @pytest.mark.seeds(8, cost=4)
 def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
-    family: str, seed: int
+    family: str, rules: HeteroRules, seed: int
 ) -> None:
     random = np.random.default_rng([seed, len(family)])
     # The large ones need so many rounds that the core stops looking at whole cycles in each.
@@ -287,40 +315,29 @@ def test_subgraphs_of_graphs_with_private_weights_are_those_of_the_plain_rules(
         producer.append(place[v])
         readers.append(sorted(place[b] for a, b in edges if a == v))
     graph = reference.Graph.of(kinds, producer, readers)
-    prepared = _core.PartitionGraph(
-        np.array(kinds, np.uint8),
-        np.array(producer, np.int32),
-        np.cumsum([0, *map(len, readers)]).astype(np.int32),
-        np.array([c for r in readers for c in r], np.int32),
-    )
+    prepared = core_graph(kinds, producer, readers, rules)
     for change in (0.5, 0.15, 0.05):
         devices = (np.cumsum(random.random(len(kinds)) < change) % 2).astype(np.int32)
         devices[random.integers(len(kinds), size=2)] ^= 1
-        labels = reference.partition(graph, devices.tolist())
-        count, roots = prepared.partition(devices)
-        assert roots.tolist() == labels, (family, devices.tolist())
-        assert count == reference.submodels(graph, labels)
+        assert_same(graph, prepared, devices, rules)
 
 
+@both_rules
 @pytest.mark.seeds(6)
-def test_cycles_that_break_into_single_nodes_are_those_of_the_plain_rules(seed: int) -> None:
-    # The last resort cuts off dozens of nodes, one by one, from few large subgraphs.
+def test_cycles_that_break_into_single_nodes_are_those_of_the_plain_rules(
+    rules: HeteroRules, seed: int
+) -> None:
+    # The last resort cuts off dozens of nodes, one by one, from few large subgraphs, where there is one.
     random = np.random.default_rng([seed, 77])
     size = int(random.integers(30, 60))
     edges = family_edges("window", size, random)
     readers = [sorted(b for a, b in edges if a == v) for v in range(size)]
     kinds, producer = [reference.GROUP] * size, list(range(size))
     graph = reference.Graph.of(kinds, producer, readers)
-    prepared = _core.PartitionGraph(
-        np.array(kinds, np.uint8),
-        np.array(producer, np.int32),
-        np.cumsum([0, *map(len, readers)]).astype(np.int32),
-        np.array([c for r in readers for c in r], np.int32),
-    )
+    prepared = core_graph(kinds, producer, readers, rules)
     third = np.zeros(size, np.int32)
     third[size // 3 : 2 * size // 3] = 1
     strays = np.zeros(size, np.int32)
     strays[random.integers(size, size=4)] = 1
-    for devices in (third, strays, third ^ strays, random.integers(2, size=size).astype(np.int32)):
-        _, roots = prepared.partition(devices)
-        assert roots.tolist() == reference.partition(graph, devices.tolist()), devices.tolist()
+    for devices in (third, strays, third ^ strays, random.integers(2, size=size)):
+        assert_same(graph, prepared, devices, rules)

@@ -22,6 +22,7 @@ def random_assignment(random: np.random.Generator, table: CostTable) -> np.ndarr
     return np.repeat(draws, run)[: len(table)]
 
 
+@pytest.mark.usefixtures("by_either_rules")
 @pytest.mark.seeds(150)
 def test_schedule_agrees_with_the_plain_simulator(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -54,6 +55,7 @@ def test_batch_is_simulate_of_each_row(threads: int) -> None:
     assert simulate_batch(table, rows[:0]).shape == (0,)
 
 
+@pytest.mark.usefixtures("by_either_rules")
 @pytest.mark.seeds(40)
 def test_a_limit_changes_only_what_is_slower(seed: int) -> None:
     random = np.random.default_rng(seed)

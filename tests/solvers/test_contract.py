@@ -74,6 +74,7 @@ def plain_seconds(table: CostTable, devices: list[int], objective: str) -> float
 
 
 @EVERY
+@pytest.mark.usefixtures("by_either_rules")
 @pytest.mark.seeds(120, cost=3)
 def test_answers_are_legal_and_simulated_and_bounds_hold(objective: str, solver: str, seed: int) -> None:
     table = small_table(seed)

@@ -1,6 +1,7 @@
 // How OpenVINO's HETERO plugin cuts a placed model into subgraphs.
 //
-// The rules are those of openvino 2026.4.1 (src/plugins/hetero/src/subgraph_collector.cpp):
+// There are two sets of rules. Those of openvino 2026.3.0 and later (HeteroRules::isolating;
+// src/plugins/hetero/src/subgraph_collector.cpp) are
 //   1. An edge between devices is a boundary; subgraphs are the connected components over the other
 //      edges, edges out of constants included. A Result follows its producer.
 //   2. Where a subgraph depends on itself through a boundary, edges on the way back in become boundaries
@@ -8,6 +9,8 @@
 //   3. While subgraphs still wait for each other in a cycle, one node after the other is cut off from its
 //      inputs (Isolation).
 //   4. A subgraph of constants only makes no submodel: constants are copied, never transferred.
+// In earlier releases (HeteroRules::refusing) rule 2 makes other boundaries (see partition_feedback.hpp), and
+// instead of rule 3 HETERO refuses the placement: "Cannot sort subgraphs!". Nobody waits for a constant then.
 // HETERO works on the whole model in every round. Here only the cycles of subgraphs that wait for each other
 // are looked at, because nothing outside a cycle can change what happens in it, and where a cycle lasts for
 // many rounds, only what the last round changed.
@@ -32,13 +35,14 @@ public:
     // Keeps a reference to `graph`.
     explicit Partitioner(const PartitionGraph& graph);
 
-    // Finds the subgraphs for `devices` (a device index per node); returns how many submodels HETERO makes.
+    // Finds the subgraphs for `devices` (a device index per node); returns how many submodels HETERO makes,
+    // or `refused`: roots() then has the subgraphs that wait for each other.
     //
     // `hopeless`, where given, is asked as soon as there are cycles, and then every few passes over the
     // graph. It finds subgraphs in roots() that will only be split further; if it says yes, the search ends
     // there with the answer `stopped`.
     std::int32_t partition(const std::int32_t* devices, const std::function<bool()>& hopeless = {});
-    static constexpr std::int32_t stopped = -1;
+    static constexpr std::int32_t stopped = -1, refused = -2;
 
     // Subgraph of each node in the last partition, named by its smallest node.
     const std::vector<std::int32_t>& roots() const { return m_root; }
@@ -71,6 +75,7 @@ private:
     bool split_to_the_end(const Cycle& cycle, const std::function<bool()>& hopeless);
     void name_subgraphs(const Cycle& cycle);
     bool isolate(const std::function<bool()>& hopeless);
+    bool is_sortable(const Cycle& cycle);
 
     bool is_time_to_ask(std::size_t work);
     std::int32_t count_submodels();

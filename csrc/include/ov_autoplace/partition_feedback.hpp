@@ -13,6 +13,9 @@
 //     later.
 //   * The ways by which a shared origin is reached (see decide()) only become more.
 // A bit per subgraph lets 64 of them be followed at once.
+//
+// Under HeteroRules::refusing a detour is something else (see below), and detours may become fewer. So nobody
+// is followed: the Partitioner calls split_once() until nothing changes.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +59,9 @@ private:
     void begin(const Part* parts, std::size_t count);
     void mark_feedback();
     void decide(std::int32_t node);
-    bool shares_origin(std::int32_t source, std::int32_t node);
+    bool is_detour_in(std::int32_t node) const { return !m_refusing && m_entered[node]; }
+    bool is_wanted(std::int32_t edge, std::int32_t source, std::int32_t node);
+    bool shares_spring(std::int32_t source, std::int32_t node);
     void find_springs();
     void apply_cuts();
     void move_out(const std::vector<std::int32_t>& nodes);
@@ -77,6 +82,7 @@ private:
     void question(std::int32_t node);
 
     const PartitionGraph& m_graph;
+    const bool m_refusing;
     std::vector<std::uint8_t>& m_boundary;
     SpanningEdges& m_spanning;
 
@@ -101,12 +107,15 @@ private:
     std::vector<std::uint64_t> m_touched;      // bit per node: its words may have changed
     std::size_t m_touched_begin = 0, m_touched_end = 0;  // outside of these words no bit is set
 
-    // Bits of springs, m_words per row; a row per node of the window. Empty until somebody asks for them.
+    // A detour leads through a boundary that leaves the subgraph, and from OpenVINO 2026.3.0 on also through
+    // one that enters it. Before, boundaries that enter are springs themselves. Bits of springs, m_words per
+    // row; a row per node of the window. Empty until somebody asks for them.
     std::size_t m_words = 0;
     bool m_knows_springs = false;
     std::vector<std::size_t> m_row;
-    std::vector<std::uint64_t> m_springs;  // those above the node
-    std::vector<std::uint64_t> m_detours;  // those that reach it through a boundary or an entered node
+    std::vector<std::uint64_t>
+        m_springs;  // those above the node, or before 2026.3.0 above it in its subgraph
+    std::vector<std::uint64_t> m_detours;  // those that reach it by a detour
     std::size_t m_work = 0;
 };
 

@@ -14,6 +14,13 @@ enum class NodeKind : std::uint8_t {
     group  // several ops with their own constants, and possibly the parameters that they read
 };
 
+// The rules of HETERO's partitioning (see partition.hpp), named after what it does with subgraphs that still
+// wait for each other in a cycle.
+enum class HeteroRules : std::uint8_t {
+    refusing,  // it refuses the placement: OpenVINO until 2026.2.1
+    isolating  // it cuts off one node after the other: from 2026.3.0
+};
+
 // A directed graph whose nodes are in topological order.
 struct PartitionGraph {
     PartitionGraph() = default;
@@ -23,13 +30,14 @@ struct PartitionGraph {
     // Throws std::invalid_argument for arrays that do not fit together or are not in topological order.
     PartitionGraph(std::vector<NodeKind> node_kinds, const std::vector<std::int32_t>& tensor_producer,
                    const std::vector<std::int32_t>& tensor_offsets,
-                   const std::vector<std::int32_t>& tensor_consumers);
+                   const std::vector<std::int32_t>& tensor_consumers, HeteroRules hetero_rules);
 
     std::int32_t size() const { return static_cast<std::int32_t>(kinds.size()); }
     bool is_graph_input(std::int32_t node) const {
         return kinds[node] == NodeKind::parameter || kinds[node] == NodeKind::constant;
     }
 
+    HeteroRules rules{};
     std::vector<NodeKind> kinds;
     std::vector<std::int32_t> input_offsets;     // CSR over nodes: incoming edges
     std::vector<std::int32_t> input_sources;     // producing node of each edge

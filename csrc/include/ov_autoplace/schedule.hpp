@@ -4,6 +4,8 @@
 //           + for every tensor and every other subgraph that reads it:
 //                 transfer latency + bytes * transfer seconds per byte
 //
+// What HETERO refuses takes forever.
+//
 // Under the objective rate, of many requests in flight, what counts is how long the busiest device works for
 // one of them: its ops, the launches of its subgraphs and the transfers that these wait for.
 #pragma once
@@ -40,6 +42,7 @@ struct CostArrays {
     std::vector<double> transfer_latency;           // [D, D]
     std::vector<double> transfer_seconds_per_byte;  // [D, D]
     std::vector<double> launch_seconds;             // [D]
+    HeteroRules rules{};
     // Paid once by a placement that runs subgraphs on more than one device.
     double mix_seconds = 0;
     // The objective is rate: a placement's seconds are those of its busiest device. While several devices
@@ -92,7 +95,8 @@ private:
     void check(const std::int32_t* assignment) const;
     double evaluate(const std::int32_t* assignment, Workspace& workspace, double limit,
                     Breakdown* breakdown) const;
-    double seconds(const std::int32_t* assignment, Workspace& workspace, Breakdown* breakdown) const;
+    double seconds(const std::int32_t* assignment, Workspace& workspace, bool refused,
+                   Breakdown* breakdown) const;
     void lay_out(const std::int32_t* assignment, Workspace& workspace, Breakdown& result) const;
     std::unique_ptr<Workspace> take_workspace() const;
 

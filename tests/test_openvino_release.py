@@ -10,6 +10,7 @@ import inspect
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,15 @@ def test_a_cpu_under_hetero_can_be_told_to_keep_its_own_threads() -> None:
     assert ov.Core().get_property("CPU", "EXCLUSIVE_ASYNC_REQUESTS") in (False, "NO")
 
 
+def scaled(factor: float) -> ov.Model:
+    """Models that differ in a weight alone."""
+    entry = ops.parameter([8], name="entry")
+    weight = ops.constant(np.full(8, factor, np.float32), name="weight")
+    result = ops.result(ops.multiply(entry, weight, name="product"))
+    result.set_friendly_name("result")
+    return ov.Model([result], [entry], "net")
+
+
 def works(call: Callable[[], object]) -> bool:
     try:
         call()
@@ -170,7 +180,7 @@ def works(call: Callable[[], object]) -> bool:
 
 
 def test_the_table_of_releases_is_true_here(
-    model: ov.Model, mix: ov.CompiledModel, unequal_pair: ov.Core
+    model: ov.Model, mix: ov.CompiledModel, unequal_pair: ov.Core, tmp_path: Path
 ) -> None:
     # ov_autoplace/_base/releases.py
     exported = io.BytesIO()
@@ -178,9 +188,13 @@ def test_the_table_of_releases_is_true_here(
     exported.seek(0)
     library = Path(ov_autoplace.extension_path())
     nonsense = {"INFERENCE_PRECISION_HINT": "f12"}
+    for factor in (1, 2):
+        unequal_pair.compile_model(scaled(factor), "CPU", {"CACHE_DIR": str(tmp_path)})
 
-    found = releases.Facts(
+    found = replace(  # how HETERO cuts is asked in tests/plan/test_partition.py
+        releases.facts(),
         imports_mixes=works(lambda: unequal_pair.import_model(exported, "HETERO:XCPU,CPU")),
+        tells_blobs_apart=len(list(tmp_path.glob("*.blob"))) == 2,
         refuses_unknown_precisions=not works(lambda: unequal_pair.compile_model(model, "CPU", nonsense)),
         adds_extensions_by_path=works(lambda: ov.Core().add_extension(library)),
     )

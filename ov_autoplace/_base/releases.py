@@ -57,19 +57,22 @@ class Facts:
         hetero_rules: How HETERO cuts models; see :mod:`ov_autoplace.plan.hetero_rules`.
         imports_mixes: ``Core.import_model`` reads what a model on several devices (HETERO) exported, from
             a blob in ``CACHE_DIR`` too; without it, mixes are compiled anew.
+        tells_blobs_apart: The name of a blob in ``CACHE_DIR`` depends on the constants of its model; without
+            it, a model gets the blob of another one with other weights.
         refuses_unknown_precisions: ``CPU`` refuses an ``INFERENCE_PRECISION_HINT`` that there is not.
         adds_extensions_by_path: ``Core.add_extension`` of Python takes a ``pathlib.Path``, not text alone.
     """
 
     hetero_rules: HeteroRules = HeteroRules.REFUSING
     imports_mixes: bool = False
+    tells_blobs_apart: bool = False
     refuses_unknown_precisions: bool = False
     adds_extensions_by_path: bool = False
 
 
 # What is otherwise from a release on.
 _FROM: dict[str, dict[str, Any]] = {
-    "2026.0.0": {"refuses_unknown_precisions": True},
+    "2026.0.0": {"tells_blobs_apart": True, "refuses_unknown_precisions": True},
     "2026.1.0": {"adds_extensions_by_path": True},
     "2026.3.0": {"hetero_rules": HeteroRules.ISOLATING},
     "2026.4.0": {"imports_mixes": True},

@@ -6,7 +6,8 @@ which are shapes, axes, indices, scales; larger ones are weights, whose values c
 Of them type and shape count.
 
 Whether the results of a device are right depends on weights, too. They have a hash of their own, of a few
-bytes of each, because reading them all would take longer than a compile from the cache.
+bytes of each, because reading them all would take longer than a compile from the cache. What must never be
+taken for another model is told by all bytes of all constants.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import openvino as ov
 
 from ov_autoplace.graph.records import bodies_of
 
-__all__ = ["model_hash", "weights_hash"]
+__all__ = ["constants_hash", "model_hash", "weights_hash"]
 
 _VALUE_BYTES = 4096
 _SAMPLED_BYTES = 256  # in the middle of each weight: one page of the file that it is mapped from, 2 at most
@@ -42,6 +43,14 @@ def weights_hash(model: ov.Model) -> str:
             values = op.data.reshape(-1).view(np.uint8)
             start = (len(values) - _SAMPLED_BYTES) // 2
             digest.update(values[start : start + _SAMPLED_BYTES].tobytes())
+    return digest.hexdigest()
+
+
+def constants_hash(model: ov.Model) -> str:
+    """Hexadecimal digest of the values of all constants; of gigabytes it takes seconds."""
+    digest = hashlib.sha256()
+    for op in _constants(model):
+        digest.update(_bytes(op))
     return digest.hexdigest()
 
 
@@ -70,8 +79,10 @@ def _add(digest: Any, model: ov.Model) -> None:
 
 def _value(constant: Any) -> bytes:
     """The bytes of a small constant."""
-    if constant.get_byte_size() > _VALUE_BYTES:
-        return b""
+    return b"" if constant.get_byte_size() > _VALUE_BYTES else _bytes(constant)
+
+
+def _bytes(constant: Any) -> bytes:
     if constant.get_element_type() == ov.Type.string:
         # As an array, which is of no width, they hold nothing.
         return repr(constant.get_value_strings()).encode("utf-8", "surrogatepass")

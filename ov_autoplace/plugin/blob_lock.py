@@ -12,11 +12,13 @@ from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base import releases
 from ov_autoplace._base.locks import locked
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, property_text, single_device_config
+from ov_autoplace.graph.model_hash import constants_hash
 from ov_autoplace.plugin.decision_cache import cache_folder
 
-__all__ = ["cache_lock", "tell_blobs_apart", "writing_blobs"]
+__all__ = ["cache_lock", "tell_blobs_apart", "tell_constants_apart", "writing_blobs"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -72,6 +74,24 @@ def tell_blobs_apart(
             properties.pop(key, None)
     text = json.dumps([settings, dict(more or {})], sort_keys=True)
     model.set_rt_info(hashlib.sha256(text.encode()).hexdigest(), ["ov_autoplace", "device_properties"])
+
+
+def tell_constants_apart(
+    core: ov.Core, model: ov.Model, devices: Sequence[str], config: Mapping[str, Any]
+) -> None:
+    """Write what its constants are into a model, where OpenVINO's cache does not look at them.
+
+    Args:
+        core: Compiles it; a ``CACHE_DIR`` is set there, on a device or in ``config``, or nothing is done.
+        model: Is changed.
+        devices: Those that run it whole.
+        config: What it is compiled with.
+    """
+    if releases.facts().tells_blobs_apart:
+        return
+    settings = device_settings(core, devices).values()
+    if any(cache_folder(core, {**own, **config}) for own in settings):
+        model.set_rt_info(constants_hash(model), ["ov_autoplace", "constants"])
 
 
 @contextmanager

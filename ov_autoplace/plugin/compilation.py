@@ -24,7 +24,7 @@ from ov_autoplace.plan.annotation import annotated_placement, set_affinities
 from ov_autoplace.plan.joint import Part, read_joint_plan
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
-from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, writing_blobs
+from ov_autoplace.plugin.blob_lock import cache_lock, tell_blobs_apart, tell_constants_apart, writing_blobs
 from ov_autoplace.plugin.dealing import DealingModel
 from ov_autoplace.plugin.decision_cache import DecisionCache, StoredDecision, reason_of
 from ov_autoplace.plugin.placed_model import PlacedModel
@@ -313,8 +313,9 @@ class _Compiler:
         config = single_device_config(plan.device, asked) if ":" not in plan.device else dict(asked)
         threads = {} if plan.properties else _thread_properties(machine, model, plan)
         with writing_blobs(machine.core, config) as native:
-            own = {**native, **threads, **plan.properties}
-            compiled = self._compile_native(formed(model, (UNTIE,)), plan.device, own)
+            own, given = {**native, **threads, **plan.properties}, formed(model, (UNTIE,))
+            tell_constants_apart(machine.core, given, plan.device.rpartition(":")[2].split(","), own)
+            compiled = self._compile_native(given, plan.device, own)
         if threads.get("NUM_STREAMS") != "0":
             return compiled
         # In the calling thread, a CPU says of itself that it has none.

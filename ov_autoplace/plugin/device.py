@@ -261,6 +261,8 @@ def _imported(
     from ov_autoplace.plugin.scheduled import ExportNote, import_scheduled, note_behind
 
     native = _native(core, "import_model")
+    # No import writes there, and the CPU refuses it before OpenVINO 2026.0.
+    properties = {key: value for key, value in properties.items() if key != "CACHE_DIR"}
     if b"<hetero " in _head(stream):
         check_mixes_are_imported()
         return native(stream, f"{_HETERO}:{','.join(devices)}", properties)

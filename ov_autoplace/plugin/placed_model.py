@@ -60,7 +60,7 @@ class PlacedModel(ov.CompiledModel):  # type: ignore[misc]  # the bindings' base
         Raises:
             ModelError: OpenVINO cannot export what runs on several devices side by side, or cannot import it.
         """
-        if GROUPS in super().get_property(SUPPORTED):
+        if "HETERO_NUMBER_OF_SUBMODELS" in super().get_property(SUPPORTED):
             check_mixes_are_imported()
         stream = io.BytesIO() if model_stream is None else model_stream
         try:

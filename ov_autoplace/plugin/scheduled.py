@@ -232,8 +232,10 @@ def import_scheduled(
     tell_plugins(core, note.devices)
     if isinstance(stream, io.BytesIO):
         stream.seek(0)
+    outer = _outer(properties)
+    del outer["CACHE_DIR"]  # which no import writes to, and which the CPU refuses here before OpenVINO 2026.0
     with writing_blobs(core, {"CACHE_DIR": note.cache}):
-        return ScheduledModel(import_native(stream, SCHEDULE_DEVICE, _outer(properties)), note)
+        return ScheduledModel(import_native(stream, SCHEDULE_DEVICE, outer), note)
 
 
 def note_behind(stream: Any) -> tuple[ExportNote, io.BytesIO] | None:

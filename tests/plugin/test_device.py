@@ -132,6 +132,24 @@ def test_a_release_that_imports_no_mix_exports_none_and_caches_its_decision_alon
             ask()
 
 
+def test_models_that_differ_in_a_constant_alone_are_told_apart_in_the_cache(tmp_path):
+    def scaled(factor: float) -> ov.Model:
+        x = ops.parameter([8], name="x")
+        product = ops.multiply(x, ops.constant(np.full(8, factor, np.float32), name="w"), name="product")
+        result = ops.result(product)
+        result.set_friendly_name("result")
+        return ov.Model([result], [x], "net")
+
+    core, x = ov.Core(), np.ones(8, np.float32)
+    for how in ({"CACHE_DIR": str(tmp_path / "given")}, {}):
+        if not how:
+            core.set_property("CPU", {"CACHE_DIR": str(tmp_path / "set")})
+        for factor in (1.0, 2.0, 1.0):
+            compiled = core.compile_model(scaled(factor), "AUTOPLACE:CPU", how)
+            np.testing.assert_allclose(compiled(x)[0], factor)
+        assert compiled.get_property("LOADED_FROM_CACHE")
+
+
 @pytest.mark.skipif(not releases.facts().imports_mixes, reason="this OpenVINO cannot import a mix")
 def test_a_mix_can_be_exported_when_its_core_is_gone(tmp_path, model):
     path = tmp_path / "model.xml"

@@ -16,6 +16,7 @@ from openvino import opset13 as ops
 import extension_checks
 import zoo
 from ov_autoplace import annotate, extension_path
+from ov_autoplace._base.releases import facts
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from random_dynamic_models import random_dynamic_model
@@ -229,7 +230,8 @@ def test_a_cache_that_was_filled_without_the_library_is_filled_anew(tmp_path: Pa
             found.append((count, compiled.get_property("LOADED_FROM_CACHE")))
         wanted = submodels(extension_checks.cores()[1], path)
         assert found[0][1] is False
-        assert found[1:] == [(wanted, False), (wanted, True), (wanted, True)]
+        read = facts().imports_mixes
+        assert found[1:] == [(wanted, False), (wanted, read), (wanted if read else found[0][0], read)]
         assert capfd.readouterr().out.count("is compiled anew") == 1
 
 

@@ -1,6 +1,9 @@
 #include "submodels.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/runtime/properties.hpp>
 
 #include "core.hpp"
@@ -14,11 +17,35 @@ std::string label(const Plan& plan, size_t submodel) {
     return "submodel '" + it.name + "' on " + plan.lanes[it.lane].device;
 }
 
+// FNV-1a, by words, of the values of all constants.
+uint64_t digest(const ov::Model& model, uint64_t found = 0xcbf29ce484222325) {
+    for (const auto& op : model.get_ordered_ops()) {
+        if (const auto body = std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(op)) {
+            for (const auto& it : body->get_functions()) found = digest(*it, found);
+        }
+        const auto constant = ov::as_type_ptr<ov::op::v0::Constant>(op);
+        if (!constant || constant->get_element_type() == ov::element::string) continue;
+        const auto* data = static_cast<const char*>(constant->get_data_ptr());
+        const size_t size = constant->get_byte_size();
+        for (size_t begin = 0; begin < size; begin += sizeof(uint64_t)) {
+            uint64_t word = 0;
+            std::memcpy(&word, data + begin, std::min(sizeof(word), size - begin));
+            found = (found ^ word) * 0x100000001b3;
+        }
+    }
+    return found;
+}
+
 ov::CompiledModel compile_one(ov::Core& core, const Lane& lane, const Serialized& file) {
     const std::string xml(static_cast<const char*>(file.xml.data()), file.xml.get_byte_size());
     const auto model = core.read_model(xml, file.weights);
     ov::AnyMap properties;
     for (const auto& [key, value] : lane.properties) properties[key] = value;
+    // Before OpenVINO 2026.0, a cache takes models for one that differ in their constants alone.
+    const auto cache = properties.find(ov::cache_dir.name());
+    if (cache != properties.end() && !cache->second.as<std::string>().empty()) {
+        model->set_rt_info(std::to_string(digest(*model)), "ov_autoplace", "constants");
+    }
     try {
         return core.compile_model(model, lane.device, properties);
     } catch (const ov::Exception&) {

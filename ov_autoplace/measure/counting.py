@@ -103,6 +103,20 @@ class CountedDevices:
             capacity=frozen_array(self.capacity[list(indices)], np.float64),
         )
 
+    def in_turns(self, samples: Mapping[str, FloatArray]) -> CountedDevices:
+        """The same with latencies of devices that ran in turns, which alone say who is faster.
+
+        Where another one is fastest then, the counts were disturbed by as much as that.
+
+        Args:
+            samples: Of the whole model, ``float64[n]`` in seconds by device.
+        """
+        before = {device: float(np.median(self.samples[device])) for device in samples}
+        after = {device: float(np.median(own)) for device, own in samples.items()}
+        first, best = min(before, key=before.__getitem__), min(after, key=after.__getitem__)
+        wrong = 1.0 if first == best else (before[best] / before[first]) * (after[first] / after[best])
+        return replace(self, samples={**self.samples, **samples}, disturbance=max(self.disturbance, wrong))
+
     @property
     def was_disturbed(self) -> bool:
         """Whether other work kept a device so busy that its times are worth little."""

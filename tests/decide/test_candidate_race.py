@@ -11,12 +11,15 @@ import pytest
 from candidates import detail, numbers, on_groups
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.context import Context
+from ov_autoplace.decide.costs import Measured
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
+from ov_autoplace.decide.stages.singles import Singles
 from ov_autoplace.decide.stages.splits import Splits
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Kind
 from ov_autoplace.plan.plan import ModelPlan
@@ -77,6 +80,54 @@ def _raced(
     context.known = SimpleNamespace(counted=SimpleNamespace(was_disturbed=False))
     context.problem = Problem.of(table)
     return Splits().decide(context, proposals)
+
+
+def _alone(session: ScriptedSession, seconds: float = 1e6, **profile: float) -> tuple[Verdict, Context]:
+    """The verdict about devices that took so long when their nodes were counted."""
+    machine = Machine(None, tuple(profile), PlacerOptions(time_budget_ms=1e3 * seconds))
+    context = Context(machine, None, Budget(seconds), ProposalSource(()), lambda _: nullcontext())
+    context.open(session)
+    samples = {device: factor * NOISE for device, factor in profile.items()}
+    counted = CountedDevices((), samples, 0.02 * len(profile), 1.0, np.full(len(profile), np.inf))
+    context.known = Measured(session, counted)
+    context.problem = Problem.of(replace(random_table(np.random.default_rng(0), 4, 2), wiring=None))
+    singles = Singles()
+    singles._is_counted = True
+    alone = [_candidate(device, [d], *(2 * [profile[device]])) for d, device in enumerate(profile)]
+    verdict = singles.decide(context, alone)
+    assert verdict is not None
+    return verdict, context
+
+
+def test_a_device_that_only_looked_slow_when_its_turn_came_is_found_in_a_race():
+    session = _session({"D0": 1.0, "D1": 1.6})
+    verdict, context = _alone(session, D0=2.0, D1=1.6)  # at half the clock
+    assert session.races == [["D1", "D0"]]
+    assert verdict.winner.name == "D0"
+    counted = context.known.counted
+    assert np.median(counted.samples["D0"]) < np.median(counted.samples["D1"])
+    assert counted.was_disturbed  # so that no bound rests on it
+    assert counted.disturbance == pytest.approx(2.0, rel=0.3)
+
+
+def test_devices_that_a_profile_cannot_have_exchanged_are_not_raced():
+    session = _session({"D0": 1.0, "D1": 9.0})
+    assert _alone(session, D0=1.0, D1=9.0)[0].winner.name == "D0"
+    assert not session.races
+
+
+def test_devices_are_not_raced_without_time_to_compile_them():
+    session = _session({"D0": 1.0, "D1": 1.6})
+    verdict, context = _alone(session, seconds=0.03, D0=2.0, D1=1.6)
+    assert not session.races
+    assert verdict.winner.name == "D1"
+    assert not context.known.counted.was_disturbed
+
+
+def test_a_race_that_agrees_with_the_profile_leaves_it_undisturbed():
+    verdict, context = _alone(_session({"D0": 1.0, "D1": 1.6}), D0=1.0, D1=1.3)
+    assert verdict.winner.name == "D0"
+    assert not context.known.counted.was_disturbed
 
 
 def test_a_mix_has_to_win_again_when_both_are_compiled_anew():

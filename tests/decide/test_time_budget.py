@@ -137,7 +137,7 @@ def test_a_device_that_is_proven_best_ends_the_measuring(unequal_pair, clock, st
     """The proof itself is tested with the bounds."""
     monkeypatch.setattr(splits, "unbeatable_device", lambda problem, *_: proposals_of(problem)[1])
     decision = place(unequal_pair, clock, 100.0).decision
-    assert steps == ["compile", "compile"], "each device once, for its nodes' times"
+    assert steps == ["compile"] * 4 + ["race"], "each device for its nodes' times, and to run it in turns"
     assert decision.chosen == "CPU"
     assert decision.kind in (Kind.BOUND, Kind.NO_MIX_PREDICTED)
     assert len(decision.candidate("CPU").samples) > 0

@@ -105,6 +105,16 @@ def by_either_rules(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
+def unknown_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release of OpenVINO that nobody knows, and which cuts models by rules that nobody knows."""
+    from ov_autoplace._base import releases
+    from ov_autoplace.plan import hetero_rules
+
+    monkeypatch.setattr(releases, "installed", lambda: "2099.1.0")
+    monkeypatch.setattr(hetero_rules, "_counts_here", lambda: (1,) * len(hetero_rules.CANARIES))
+
+
+@pytest.fixture
 def unequal_pair() -> ov.Core:
     """A Core with two real devices of unequal speed: XCPU is the CPU plugin on one thread."""
     core = ov.Core()

@@ -22,6 +22,24 @@ OP, PARAMETER, CONSTANT, RESULT, GROUP = range(5)
 
 
 @dataclass(frozen=True)
+class Rules:
+    """In what the sets of rules differ.
+
+    Attributes:
+        detours_in: In rule 2, a detour may also lead through a boundary that enters the subgraph.
+        spares: Rule 2 cuts no tiny subgraph off.
+        isolates: There is a rule 3; without it, subgraphs that wait for each other are refused.
+    """
+
+    detours_in: bool
+    spares: bool
+    isolates: bool
+
+
+RULES = {HeteroRules.REFUSING: Rules(False, False, False), HeteroRules.ISOLATING: Rules(True, True, True)}
+
+
+@dataclass(frozen=True)
 class Graph:
     """``inputs[v]`` lists the tensors that node v reads, one per port; ``producer`` says who makes them."""
 
@@ -63,7 +81,7 @@ def components(graph: Graph, cut: set[Input]) -> list[int]:
     return [label.index(x) for x in label]  # named by the smallest node
 
 
-def feedback_cuts(graph: Graph, cut: set[Input], rules: HeteroRules) -> set[Input]:
+def feedback_cuts(graph: Graph, cut: set[Input], rules: Rules) -> set[Input]:
     """One round of rule 2: the inputs to cut in addition."""
     n = len(graph.kinds)
     label = components(graph, cut)
@@ -91,14 +109,14 @@ def feedback_cuts(graph: Graph, cut: set[Input], rules: HeteroRules) -> set[Inpu
         detour: set[Input] = set()
         for mark in feedback[v]:
             detour |= entering[producer(mark)]
-        for mark in entering[v] if rules is HeteroRules.ISOLATING else ():
+        for mark in entering[v] if rules.detours_in else ():
             if mark[1] >= 0 and label[producer(mark)] != label[v]:
                 detour |= entering[mark[0]]
         for port, source in enumerate(graph.sources(v)):
             if feedback[v] & feedback[source] or not detour & entering[source]:
                 continue
             tiny = (
-                rules is HeteroRules.ISOLATING
+                rules.spares
                 and graph.ports_reading(graph.inputs[v][port]) == 1
                 and not graph.is_input(source)
                 and not feedback[source]
@@ -167,8 +185,8 @@ class Partition:
     refused: bool
 
 
-def partition(graph: Graph, devices: Sequence[int], rules: HeteroRules | None = None) -> Partition:
-    rules = hetero_rules() if rules is None else rules
+def partition(graph: Graph, devices: Sequence[int], rules: Rules | None = None) -> Partition:
+    rules = rules or RULES[hetero_rules()]
     cut = {
         (v, port)
         for v in range(len(graph.kinds))
@@ -178,7 +196,7 @@ def partition(graph: Graph, devices: Sequence[int], rules: HeteroRules | None = 
     while more := feedback_cuts(graph, cut, rules) - cut:
         cut |= more
     label = components(graph, cut)
-    if rules is HeteroRules.REFUSING:
+    if not rules.isolates:
         # Constants are copied: nobody waits for one.
         waiting = {(v, port) for v, port in cut if graph.kinds[graph.sources(v)[port]] != CONSTANT}
         return Partition(label, 0, refused=bool(in_cycles(graph, waiting, label)))

@@ -34,6 +34,7 @@ class ScriptedSession:
         budgets: How long each might take.
         loads: Its other options.
         noise: Factors of all samples, ``float64[n]``.
+        predicted: How many submodels HETERO makes of a mix, which is one.
     """
 
     outputs: Any = None  # nobody compares them
@@ -53,6 +54,7 @@ class ScriptedSession:
         self.budgets: list[float] = []
         self.loads: list[dict[str, Any]] = []
         self.noise = NOISE
+        self.predicted = 1
 
     def compile_whole(self, plan: Plan) -> SimpleNamespace:
         name = self.name_of(plan)
@@ -62,6 +64,9 @@ class ScriptedSession:
 
     def compile_split(self, plan: Plan) -> SimpleNamespace:
         return self.compile_whole(plan)
+
+    def predicted_submodels(self, plan: Plan) -> int:
+        return self.predicted
 
     def compile_lanes(self, plan: Plan) -> SimpleNamespace:
         return self.compile_whole(plan)

@@ -110,8 +110,9 @@ def facts(release: str | None = None) -> Facts:
 
 
 def first_with(fact: str) -> str:
-    """The first release that has a fact of :class:`Facts`, for sentences."""
-    return next(release for release in KNOWN if getattr(facts(release), fact))
+    """The first release in which a fact of :class:`Facts` is what it is in the newest, for sentences."""
+    newest = getattr(facts(KNOWN[-1]), fact)
+    return next(release for release in KNOWN if getattr(facts(release), fact) == newest)
 
 
 def _order(release: str) -> tuple[float, ...]:

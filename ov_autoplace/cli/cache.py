@@ -18,6 +18,7 @@ from ov_autoplace.errors import AutoplaceError, DeviceError, OptionError, Output
 if TYPE_CHECKING:
     from ov_autoplace.cost.transfers import TransferSample
     from ov_autoplace.measure.transfer_store import StoredTransfers
+    from ov_autoplace.plan.hetero_rules import StoredCounts
 
 __all__ = ["cache"]
 
@@ -47,6 +48,8 @@ def cache(
     as_json: arguments.Json = False,
 ) -> None:
     """What is kept of this machine: costs of transfers between its devices, and decisions about models.
+
+    Of an OpenVINO that is newer than this package, also how HETERO cuts models.
 
     The folder is $XDG_CACHE_HOME/ov-autoplace, or ~/.cache/ov-autoplace. Decisions of programs that name a
     CACHE_DIR are in that folder, beside OpenVINO's own files, and not listed here.
@@ -87,10 +90,11 @@ def _folder() -> Path:
 
 def _chosen(names: list[str]) -> list[Path]:
     from ov_autoplace.measure.transfer_store import stored_transfers
+    from ov_autoplace.plan.hetero_rules import stored_counts
     from ov_autoplace.plugin.decision_cache import kept_decisions
 
     _folder()
-    paths = [*stored_transfers(), *kept_decisions()]
+    paths = [*stored_transfers(), *stored_counts(), *kept_decisions()]
     known = {path.name: path for path in paths} | {path.stem: path for path in paths}
     for name in names:
         if name not in known:
@@ -111,6 +115,7 @@ def _removed(path: Path) -> dict[str, Any]:
 
 def _shown(path: Path) -> dict[str, Any]:
     from ov_autoplace.measure.transfer_store import SIZES, StoredTransfers
+    from ov_autoplace.plan.hetero_rules import COUNTS, StoredCounts
     from ov_autoplace.plugin.decision_cache import DECISIONS, StoredDecision
 
     row: dict[str, Any] = {"entry": path.name, "devices": "", "sizes": "", "bytes": 0}
@@ -120,6 +125,9 @@ def _shown(path: Path) -> dict[str, Any]:
         if path.match(DECISIONS):
             stored = StoredDecision.read(path)
             return {**row, "devices": ", ".join(stored.plan.devices), "decision": stored.reason}
+        if path.match(COUNTS):
+            counted = StoredCounts.load(path)
+            return {**row, "decision": str(counted), "holds for": f"OpenVINO {counted.openvino}"}
         entry = StoredTransfers.load(path)
     except (AutoplaceError, OSError) as cause:
         return {**row, "set": f"damaged: {cause}", "holds for": f"damaged: {cause}"}
@@ -145,9 +153,12 @@ def _verified(
 ) -> dict[str, Any]:
     """Whether an entry is damaged, is of another machine, or still says what ``measure`` finds now."""
     from ov_autoplace.measure.transfer_store import StoredTransfers
+    from ov_autoplace.plan.hetero_rules import COUNTS, StoredCounts
     from ov_autoplace.plugin.decision_cache import DECISIONS, StoredDecision
 
     try:
+        if path.match(COUNTS):
+            return _counted_again(path.name, StoredCounts.load(path))
         if path.match(DECISIONS):
             StoredDecision.read(path)
             return {"entry": path.name, "state": "can be read", "remark": ""}
@@ -164,6 +175,20 @@ def _verified(
     state = "holds" if 1 / _DRIFT <= factor <= _DRIFT else "differs"
     remark = f"takes {factor:.2f} times as long now in the median, {worst:.2f} times at most"
     return {"entry": path.name, "state": state, "remark": remark}
+
+
+def _counted_again(name: str, stored: StoredCounts) -> dict[str, Any]:
+    """Whether HETERO still cuts models as it did."""
+    import openvino as ov
+
+    from ov_autoplace.plan.hetero_rules import CANARIES, canary_counts
+
+    if stored.openvino != ov.get_version() or stored.canaries != tuple(CANARIES):
+        remark = f"it holds for: OpenVINO {stored.openvino}"
+        return {"entry": name, "state": "other machine", "remark": remark}
+    now = canary_counts()
+    remark = f"makes {list(now)} submodels of small models now, and made {list(stored.counts)}"
+    return {"entry": name, "state": "holds" if now == stored.counts else "differs", "remark": remark}
 
 
 class _ElsewhereError(Exception):

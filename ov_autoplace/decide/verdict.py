@@ -23,6 +23,8 @@ from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.loads import Timing
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Explained, Finding, Kind
+from ov_autoplace.plan.hetero_rules import are_rules_known
+from ov_autoplace.plan.plan import SplitPlan
 
 __all__ = [
     "Verdict",
@@ -34,6 +36,7 @@ __all__ = [
     "proven",
     "proven_anew",
     "right",
+    "sure_unrun",
     "sustained",
     "sustains_more",
     "unconfirmed",
@@ -132,15 +135,27 @@ def unconfirmed(
     return Verdict(reference, (finding,), candidates)
 
 
+def sure_unrun(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that may be the answer without having been run.
+
+    No mixes, as long as there is anything else, where HETERO may cut them otherwise than predicted.
+    """
+    mixes = [c for c in candidates if any(isinstance(model, SplitPlan) for model in c.plan.models)]
+    if not mixes or are_rules_known():
+        return list(candidates)
+    return [c for c in candidates if c not in mixes] or list(candidates)
+
+
 def predicted(candidates: Sequence[Candidate]) -> Verdict:
     """The verdict when nothing may be run and all costs are estimates.
 
     The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
     the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
     """
-    fastest = min(candidates, key=attrgetter("expected_seconds"))
-    single = min((c for c in candidates if c.is_single), key=attrgetter("expected_seconds"), default=None)
-    winner = next((c for c in candidates if POLICY_NAME in (c.name, *c.also)), fastest)
+    sure = sure_unrun(candidates)
+    fastest = min(sure, key=attrgetter("expected_seconds"))
+    single = min((c for c in sure if c.is_single), key=attrgetter("expected_seconds"), default=None)
+    winner = next((c for c in sure if POLICY_NAME in (c.name, *c.also)), fastest)
     limit = fastest.expected_seconds * (1 + ESTIMATE_MARGIN)
     if single is not None:
         limit = min(limit, single.expected_seconds)
@@ -173,7 +188,7 @@ def measured(
     """
     if fastest is None:
         # Nothing could be run here; the prediction is all there is.
-        winner = min(candidates, key=attrgetter("expected_seconds"))
+        winner = min(sure_unrun(candidates), key=attrgetter("expected_seconds"))
         dropped = next((f"{c.name} {c.dropped}" for c in candidates if c.dropped), "")
         why = dropped or "the time budget ended before"
         return Verdict(winner, (Finding.of(Kind.NOT_RUN, winner.name, detail=why),), candidates)

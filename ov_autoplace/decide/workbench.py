@@ -12,7 +12,9 @@ import numpy as np
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.releases import installed
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, Interval
+from ov_autoplace._base.text import counted
 from ov_autoplace.cost.liveness import held_bytes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.verdict import paired, were_disturbed
@@ -22,6 +24,8 @@ from ov_autoplace.measure.loads import Timing, run_in_turns
 from ov_autoplace.measure.model_file import failing_on
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.decision import Candidate, Load
+from ov_autoplace.plan.hetero_rules import are_rules_known
+from ov_autoplace.plan.plan import SplitPlan
 
 __all__ = ["Raced", "Workbench"]
 
@@ -186,11 +190,13 @@ class Workbench:
         """The compiled candidate.
 
         Raises:
-            ProfilingError: It cannot be compiled.
+            ProfilingError: It cannot be compiled, or HETERO cuts it otherwise than predicted.
         """
         if candidate not in self._executables:
             before = self.budget.spent
             executable = candidate.plan.compile(self.session)
+            if not are_rules_known():
+                self._check_submodels(candidate, executable)
             if not candidate.plan.lane_count:
                 candidate.subgraphs = executable.subgraphs
             # A device that the session had compiled took no time now, but does when all is compiled anew.
@@ -199,6 +205,18 @@ class Workbench:
             self._recent.append(seconds)
             self._executables[candidate] = executable
         return self._executables[candidate]
+
+    def _check_submodels(self, candidate: Candidate, executable: Compiled) -> None:
+        """Refuse what HETERO cuts as nobody predicted: whether that computes the same is not known either."""
+        for model, compiled in zip(candidate.plan.models, members_of(executable), strict=True):
+            if not isinstance(model, SplitPlan):
+                continue
+            predicted = self.session.predicted_submodels(model)
+            if compiled.subgraphs != predicted:
+                raise ProfilingError(
+                    f"OpenVINO {installed()}, whose rules of cutting models are not known, makes "
+                    f"{counted(compiled.subgraphs, 'submodel')} of it instead of {predicted}"
+                )
 
     def shortest_seconds(self, candidate: Candidate, runs: int) -> float:
         """The shortest of so many inferences, which tells how long they are, and compares nothing.

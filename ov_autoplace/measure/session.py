@@ -39,7 +39,7 @@ from ov_autoplace.measure.model_file import (
 )
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.lane import Lane
-from ov_autoplace.plan.partition import completed
+from ov_autoplace.plan.partition import completed, count_graph_subgraphs, number_devices
 from ov_autoplace.plan.plan import Compiler, LanePlan, PoolPlan, SplitPlan, WholePlan
 from ov_autoplace.plan.scheduled import (
     SCHEDULE_DEVICE,
@@ -371,6 +371,12 @@ class ProfilingSession:
         """
         order = [device for device in self.devices if device in plan.devices]
         return self._compile("HETERO:" + ",".join(order), plan.device_of, count_nodes, plan.properties)
+
+    def predicted_submodels(self, plan: SplitPlan) -> int:
+        """How many submodels HETERO makes of it, as far as its rules are known."""
+        graph = self._prepared.structure
+        device_of = completed(self.model, plan.device_of)
+        return count_graph_subgraphs(graph, number_devices(graph.names, device_of))
 
     def compile_lanes(self, plan: LanePlan) -> Executable:
         """The model on lanes and devices that work at once; each call compiles.

@@ -37,6 +37,7 @@ __all__ = [
     "fit",
     "fit_prepared",
     "placing",
+    "refusal",
     "remember_changes",
 ]
 
@@ -117,6 +118,13 @@ def fit_prepared(prepared: PreparedModel, placement: Placement) -> FittedPlaceme
     if reasons:
         raise _not_runnable(reasons)
     return _fitted(prepared, placement, device_of)
+
+
+def refusal(model: ov.Model, device_of: Mapping[str, str]) -> PlacementError | None:
+    """Why HETERO does not run a placement of a model as it is, where that is known."""
+    structure = PreparedModel.of(model).structure
+    reasons = _reasons(structure, completed(model, device_of))
+    return _not_runnable(reasons) if reasons else None
 
 
 def _not_runnable(reasons: Sequence[str]) -> PlacementError:

@@ -122,7 +122,7 @@ def _compile_stored(
     try:
         compiled = stored.plan.compile(compiler)
         compiled.create_infer_request()  # where HETERO finds out that submodels do not fit
-    except RuntimeError as cause:
+    except (RuntimeError, PlacementError) as cause:
         # What OpenVINO said; a sentence for the caller follows if the device refuses the model again.
         cache.drop(f"its plan cannot be run: {openvino_reason(cause.__cause__ or cause)}")
         return None
@@ -340,7 +340,16 @@ class _Compiler:
         tell_blobs_apart(core, placed, used, config, plan.properties)
         own = {**hetero_config(core, used, config), **plan.properties}
         with writing_blobs(core, own) as native:
-            return self._compile_native(placed, f"HETERO:{','.join(used)}", native)
+            try:
+                return self._compile_native(placed, f"HETERO:{','.join(used)}", native)
+            except RuntimeError as cause:
+                from ov_autoplace.plan.fitting import refusal  # not loaded where it is not needed
+
+                # Another release of OpenVINO may run what this one refuses.
+                refused = refusal(placed, plan.device_of)
+                if refused is None:
+                    raise
+                raise refused from cause
 
     def compile_lanes(self, plan: LanePlan) -> ov.CompiledModel:
         """For the package's executor."""

@@ -16,6 +16,7 @@ from ov_autoplace.cost.transfers import TransferSample
 from ov_autoplace.devices.extra_devices import EXTRA_DEVICES_VARIABLE
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.measure.transfer_store import StoredTransfers, TransferStore
+from ov_autoplace.plan.hetero_rules import CANARIES, StoredCounts, canary_counts
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
 
@@ -71,6 +72,24 @@ def test_decisions_are_listed_verified_and_removed_beside_transfers(entry, capsy
     assert listed(capsys, "verify", kept.path.name)[0] == 1
     assert main(["cache", "rm", kept.path.stem]) == 0
     assert not [*kept.path.parent.iterdir()]
+    assert entry.exists()
+
+
+def test_what_hetero_made_of_small_models_is_listed_verified_and_removed(entry, capsys):
+    path = entry.with_name("hetero-0.json")
+    counted = StoredCounts(ov.get_version(), tuple(CANARIES), canary_counts())
+    counted.save(path)
+    rows = listed(capsys, "ls", path.stem)[1]
+    assert rows[0]["decision"] == str(counted)
+    assert ov.get_version() in rows[0]["holds for"]
+    states = []
+    for changed in ({}, {"counts": counted.counts[::-1]}, {"openvino": "2099.1.0"}):
+        replace(counted, **changed).save(path)
+        code, rows = listed(capsys, "verify", path.name)
+        states.append((code, rows[0]["state"]))
+    assert states == [(0, "holds"), (1, "differs"), (0, "other machine")]
+    assert listed(capsys, "rm", path.name)[0] == 0
+    assert not path.exists()
     assert entry.exists()
 
 

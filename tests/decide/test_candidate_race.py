@@ -17,7 +17,7 @@ from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
 from ov_autoplace.decide.stages.singles import Singles
 from ov_autoplace.decide.stages.splits import Splits
-from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.verdict import Verdict, measured, predicted
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.measure.counting import CountedDevices
 from ov_autoplace.plan.decision import Candidate, Load
@@ -135,6 +135,25 @@ def test_a_mix_has_to_win_again_when_both_are_compiled_anew():
     lucky = _session({"D1": 1.0, "D0+D1": 0.9}, {"D1": 1.0, "D0+D1": 1.05})
     assert _raced(lucky).winner.name == "D1"
     assert lucky.races == [["D1", "D0+D1"], ["D0+D1", "D1"]]
+
+
+@pytest.mark.parametrize(("predicted", "winner"), [(1, "portfolio"), (2, "D1")])
+def test_where_rules_are_not_known_a_mix_has_to_be_cut_as_predicted(
+    predicted: int, winner: str, unknown_rules: None
+):
+    session = _session({"D1": 1.0, "D0+D1": 0.5})
+    session.predicted = predicted
+    verdict = _raced(session)
+    assert verdict.winner.name == winner
+    mix = next(c for c in verdict.candidates if c.name == "portfolio")
+    assert bool(mix.dropped) == (winner != "portfolio")
+
+
+def test_where_rules_are_not_known_no_mix_is_taken_unrun(unknown_rules: None):
+    mix, single = _candidate("portfolio", [0, 1], 0.5), _candidate("D1", [1, 1], 1.0)
+    assert predicted([mix, single]).winner is single
+    assert predicted([mix]).winner is mix  # pins leave nothing else
+    assert measured([mix, single], None, None).winner is single
 
 
 class _Wrong:

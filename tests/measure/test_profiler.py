@@ -237,8 +237,9 @@ def test_sessions_give_plain_devices_and_placements(unequal_pair: ov.Core) -> No
         alone = session.compile_device("CPU")
         assert session.compile_device("CPU") is alone
         assert session.compile_whole(WholePlan("CPU")) is alone
-        mixed = session.compile_split(SplitPlan.of(split_at(model, 2)))
-        assert mixed.subgraphs == 2
+        plan = SplitPlan.of(split_at(model, 2))
+        mixed = session.compile_split(plan)
+        assert session.predicted_submodels(plan) == mixed.subgraphs == 2
         assert len(session.race([alone, mixed], 0.05).entries) == 2
         with pytest.raises(ProfilingError, match="has no affinity"):
             session.compile_split(SplitPlan.of({"relu0": "CPU", "relu1": "XCPU"}))

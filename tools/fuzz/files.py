@@ -29,6 +29,7 @@ from ov_autoplace.measure.transfer_store import StoredTransfers
 from ov_autoplace.plan.annotation import OP_KEY, annotate, annotated_placement
 from ov_autoplace.plan.decision import Candidate, Decision
 from ov_autoplace.plan.findings import Finding, Kind
+from ov_autoplace.plan.hetero_rules import StoredCounts
 from ov_autoplace.plan.joint import EVERY_KIND, JointPlan, Part, read_joint_plan
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import LanePlan, PoolPlan, SplitPlan, WholePlan, read_plan
@@ -65,6 +66,14 @@ TRANSFERS = {
     "devices": ["GPU", "CPU"],
     "settings": {"GPU": {}, "CPU": {"NUM_STREAMS": "1"}},
     "samples": [{"devices": ["GPU", "CPU", "GPU", "CPU"], "tensor_bytes": 4096, "seconds": [1e-3, 2e-3]}],
+}
+
+COUNTS = {
+    "schema": "ov-autoplace/hetero-counts",
+    "version": 1,
+    "openvino": "2026.9.0-1-0123456789a",
+    "canaries": ["xA 0B 1A", "xB 0A"],
+    "counts": [3, 0],
 }
 
 LANES = {
@@ -264,6 +273,14 @@ def target(path: Path) -> None:
             assert np.isfinite(speeds).all()
     save_target(found, path.with_name("again.json"))
     load_target(path.with_name("again.json"))
+
+
+def counts(path: Path) -> None:
+    """What HETERO made of small models, written again and read back."""
+    found = StoredCounts.load(path)
+    found.save(path.with_name("again.json"))
+    assert StoredCounts.load(path.with_name("again.json")) == found
+    assert str(found)
 
 
 def transfers(path: Path) -> None:

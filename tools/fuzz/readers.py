@@ -112,6 +112,7 @@ READERS: tuple[Reader, ...] = (
     _file("answer", "answer.json", files.printed_answer, files.printed_answer_seeds, (OptionError,)),
     Reader("report", files.report, files.cost_table_seeds, (AutoplaceError,), 0.03),
     _file("target", "machine.json", files.target, files.target_seeds, (TargetError,), 1.5),
+    _file("hetero-counts", "hetero-0.json", files.counts, _json(files.COUNTS), (TargetError,)),
     _file("transfers", "transfers-0.json", files.transfers, _json(files.TRANSFERS), (TargetError,)),
     _file(
         "dnn-partitioning", "graph.json", files.dnn_partitioning, _json(files.DNN_GRAPH), (CostTableError,), 5

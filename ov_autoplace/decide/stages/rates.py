@@ -34,7 +34,7 @@ from ov_autoplace.decide.rate_rule import (
     finalists,
     were_loads_disturbed,
 )
-from ov_autoplace.decide.verdict import Verdict
+from ov_autoplace.decide.verdict import Verdict, sure_unrun
 from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties
@@ -81,7 +81,7 @@ class Rates(Stage):
         own = device_properties(machine.core, table.devices, context.options.properties)
         self._field = hinted([d for d in table.devices if d in self._singles], context.prepared)
         self._predict()
-        self._field += mixed(mixture, whole, own)
+        self._field = sure_unrun([*self._field, *mixed(mixture, whole, own)])
         bases = [c for c in self._field if len(c.plan.models) == 1]
         alone = _clearly_best([c for c in bases if len(c.plan.models[0].devices) == 1], None)
         base = _clearly_best(bases, alone)

@@ -19,6 +19,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
+from full_disk import full_disk
 from ov_autoplace import _core
 from ov_autoplace._base import releases
 
@@ -191,10 +192,14 @@ def test_the_table_of_releases_is_true_here(
     for factor in (1, 2):
         unequal_pair.compile_model(scaled(factor), "CPU", {"CACHE_DIR": str(tmp_path)})
 
+    with full_disk(512):
+        stores = works(lambda: ov.save_model(model, tmp_path / "net.xml"))
+
     found = replace(  # how HETERO cuts is asked in tests/plan/test_partition.py
         releases.facts(),
         imports_mixes=works(lambda: unequal_pair.import_model(exported, "HETERO:XCPU,CPU")),
         tells_blobs_apart=len(list(tmp_path.glob("*.blob"))) == 2,
+        reports_full_disks=not stores,
         refuses_unknown_precisions=not works(lambda: unequal_pair.compile_model(model, "CPU", nonsense)),
         adds_extensions_by_path=works(lambda: ov.Core().add_extension(library)),
     )

@@ -60,6 +60,8 @@ class Facts:
         tells_blobs_apart: The name of a blob in ``CACHE_DIR`` depends on the constants of its model; without
             it, a model gets the blob of another one with other weights.
         refuses_unknown_precisions: ``CPU`` refuses an ``INFERENCE_PRECISION_HINT`` that there is not.
+        runs_after_fork: A process that is forked off one with a model runs the model on further threads.
+        reports_full_disks: ``openvino.save_model`` raises where it cannot write all of a model.
         adds_extensions_by_path: ``Core.add_extension`` of Python takes a ``pathlib.Path``, not text alone.
     """
 
@@ -67,13 +69,16 @@ class Facts:
     imports_mixes: bool = False
     tells_blobs_apart: bool = False
     refuses_unknown_precisions: bool = False
+    runs_after_fork: bool = False
+    reports_full_disks: bool = False
     adds_extensions_by_path: bool = False
 
 
 # What is otherwise from a release on.
 _FROM: dict[str, dict[str, Any]] = {
-    "2026.0.0": {"tells_blobs_apart": True, "refuses_unknown_precisions": True},
+    "2026.0.0": {"tells_blobs_apart": True, "refuses_unknown_precisions": True, "runs_after_fork": True},
     "2026.1.0": {"adds_extensions_by_path": True},
+    "2026.2.0": {"reports_full_disks": True},
     "2026.3.0": {"hetero_rules": HeteroRules.ISOLATING},
     "2026.4.0": {"imports_mixes": True},
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import openvino as ov
 
 from ov_autoplace import _core
+from ov_autoplace._base import releases
 from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import OutputError, ProfilingError
@@ -18,9 +20,14 @@ __all__ = [
     "cannot_save",
     "check_readable",
     "failing_on",
+    "is_whole",
     "reported_failure",
     "save_ir",
 ]
+
+
+_BLOCK_BYTES = 1 << 22
+_STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
 class UnreadableModelError(ProfilingError):
@@ -55,7 +62,31 @@ def save_ir(model: ov.Model, folder: Path, name: str = "model.xml") -> Path:
         ov.save_model(model, path, compress_to_fp16=False)
     except (RuntimeError, OSError) as cause:
         raise cannot_save(folder, openvino_reason(cause)) from cause
+    if not releases.facts().reports_full_disks and not is_whole(path, path.with_suffix(".bin")):
+        raise cannot_save(folder, "what was stored does not read back")
     return path
+
+
+def is_whole(xml: Path, weights: Path) -> bool:
+    """Whether nothing of an IR was cut off, as by a full disk, which OpenVINO does not always report.
+
+    It writes both files from front to back. The text is whole when it ends with its root element (an
+    attribute's ``<`` and ``"`` are escaped, so nothing else looks like these), the weights when they hold the
+    bytes of every Constant that the text speaks of.
+    """
+    needed, rest = 0, b""
+    try:
+        stored = weights.stat().st_size
+        # In blocks: the text of a model of a million ops has half a gigabyte.
+        with xml.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                text = rest + block
+                end = max(text.rfind(b"<"), 0)
+                ends = [int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text, 0, end)]
+                needed, rest = max([needed, *ends]), text[end:]
+    except OSError:
+        return False
+    return rest.rstrip().endswith(b"</net>") and stored >= needed
 
 
 def cannot_save(folder: Path, reason: str) -> OutputError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.errors import OutputError
 from ov_autoplace.graph.passes import NAMED, run_passes
+from ov_autoplace.measure.model_file import is_whole
 from ov_autoplace.plan.annotation import summarize, write_placement
 from ov_autoplace.plan.fitting import FittedPlacement, fit
 from ov_autoplace.plan.placement import Placement
@@ -25,10 +25,6 @@ __all__ = ["AnnotatedFiles", "save_annotated", "save_fitted"]
 
 
 _RUNTIME_KEY = "OpenVINO Runtime"
-
-
-_BLOCK_BYTES = 1 << 22
-_STORED_BYTES = re.compile(rb' shape="[^"]*" offset="(\d+)" size="(\d+)"')
 
 
 class AnnotatedFiles(NamedTuple):
@@ -112,7 +108,8 @@ def save_fitted(fitted: FittedPlacement, files: AnnotatedFiles, *, in_place: boo
                 f"cannot write {folder / xml}: {str(cause).strip().splitlines()[-1]}"
             ) from cause
         placement.save(stage / affinities)
-        _check_complete_files(stage / xml, stage / weights)
+        if not is_whole(stage / xml, stage / weights):
+            raise OutputError(f"cannot write {xml}: what was stored does not read back; is the disk full?")
         _take_places(stage, folder, (weights, affinities, xml))
     return placement
 
@@ -151,33 +148,3 @@ def _save(model: ov.Model, xml: Path, weights: Path) -> None:
     apply_fused_names_cleanup(model)
     model.set_rt_info(ov.get_version(), _RUNTIME_KEY)
     ov.serialize(model, xml, weights)
-
-
-def _check_complete_files(xml: Path, weights: Path) -> None:
-    """Refuse an IR that was cut short: the serializer does not report a full disk.
-
-    The serializer writes both files from front to back. The text is whole when it ends with its root
-    element (an attribute's ``<`` and ``"`` are escaped, so nothing else looks like these), the weights when
-    they hold the bytes of every Constant that the text speaks of.
-
-    Raises:
-        OutputError: A file is missing or cut short.
-    """
-    needed, rest = 0, b""
-    try:
-        stored = weights.stat().st_size
-        # In blocks: the text of a model of a million ops has half a gigabyte.
-        with xml.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                text = rest + block
-                end = max(text.rfind(b"<"), 0)
-                ends = [int(m[1]) + int(m[2]) for m in _STORED_BYTES.finditer(text, 0, end)]
-                needed, rest = max([needed, *ends]), text[end:]
-    except OSError as cause:
-        raise _not_stored(xml) from cause
-    if not rest.rstrip().endswith(b"</net>") or stored < needed:
-        raise _not_stored(xml)
-
-
-def _not_stored(xml: Path) -> OutputError:
-    return OutputError(f"cannot write {xml.name}: what was stored does not read back; is the disk full?")

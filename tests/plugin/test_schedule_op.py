@@ -13,6 +13,7 @@ import pytest
 from openvino.preprocess import PrePostProcessor
 
 import ov_autoplace
+from ov_autoplace._base.releases import facts
 from random_schedules import RandomSchedule, random_schedule
 from schedule_ops import (
     CPU_LANES,
@@ -283,6 +284,7 @@ def test_an_unusable_cache_of_a_lane_is_done_without(tmp_path: Path) -> None:
     np.testing.assert_array_equal(compiled([data(1)])[0], np.maximum(data(1), 0))
 
 
+@pytest.mark.skipif(not facts().runs_after_fork, reason="this OpenVINO runs no lanes in a forked process")
 @pytest.mark.parametrize("streams", ["0", "1"])
 def test_a_forked_process_runs_it_too(streams: str) -> None:
     """With streams, OpenVINO's own threads keep a forked process from releasing any compiled model."""

@@ -26,8 +26,11 @@ _log = logging.getLogger("ov_autoplace")
 _CLIENT = "ray://"
 _ANSWER_SECONDS = 5.0
 _ATTEMPTS = 5  # so that one driver in 10,000 is refused where one process in seven dies
-# Ray's words for a process that died before it was looked at, and after.
-_NOT_STARTED = ("Starting Ray client server failed", "Proxy failed to Connect to backend")
+# Ray's words for a process that died before it was looked at, meanwhile, and after.
+_NOT_STARTED = (
+    *("Starting Ray client server failed", "psutil.NoSuchProcess", "psutil.ZombieProcess"),
+    "Proxy failed to Connect to backend",
+)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import pytest
 from command_line import Command
 from ov_autoplace._version import __version__
 from ov_autoplace.cost.table_json import load_table
+from ov_autoplace.fleet.connection import _join, connected
 from ov_autoplace.plan.annotation import annotated_placement
 
 pytestmark = pytest.mark.fleet
@@ -171,8 +172,6 @@ def test_join_says_the_plain_command(cli: Command) -> None:
 def test_what_ray_prints_of_nodes_is_no_part_of_an_answer(
     cluster: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ov_autoplace.fleet.connection import connected
-
     with connected(cluster.address):
         print("(raylet) a node ended")
 
@@ -218,3 +217,35 @@ def _answer_once(listener: socket.socket, context: ssl.SSLContext | None) -> Non
             connection.recv(1)
         else:
             context.wrap_socket(connection, server_side=True).close()
+
+
+class _Head:
+    """Stands for Ray, whose head fails in these words, one after the other, and then lets a driver in."""
+
+    def __init__(self, *words: str) -> None:
+        self.words = list(words)
+
+    def init(self, **how: object) -> None:
+        if self.words:
+            raise ConnectionAbortedError(f"Init Failure From Server:\n{self.words.pop(0)}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Starting Ray client server failed. See ray_client_server.err",
+        "Traceback (most recent call last):\n  ...\npsutil.ZombieProcess: PID still exists but it's a zombie",
+        "Proxy failed to Connect to backend! Check `ray_client_server.err`",
+    ],
+)
+def test_a_head_whose_process_for_the_driver_died_is_asked_again(words: str) -> None:
+    head = _Head(words, words)
+    _join(head, "ray://head:10001")
+    assert not head.words
+
+
+def test_what_another_try_cannot_mend_is_told_at_once() -> None:
+    head = _Head("Version mismatch", "Version mismatch")
+    with pytest.raises(ConnectionAbortedError):
+        _join(head, "ray://head:10001")
+    assert len(head.words) == 1

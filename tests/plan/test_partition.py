@@ -80,21 +80,21 @@ def test_count_is_that_of_the_real_hetero(core: ov.Core, seed: int) -> None:
         assert predicted_count(model, device_of) == hetero_count(core, model, device_of), (style, device_of)
 
 
-# Placements of random_model(seed, ...) in which subgraphs wait for each other to the end: one release refuses
-# them, another one has a last resort, cutting off one node at a time.
+# Placements in which subgraphs wait for each other to the end: one release refuses them, another one has a
+# last resort, cutting off one node at a time.
 @pytest.mark.parametrize("seed", [3, 7, 11])
 def test_count_is_that_of_the_real_hetero_where_subgraphs_wait_in_cycles(core: ov.Core, seed: int) -> None:
-    model = random_model(seed, size=25, shared_constants=3)
-    graph = reference_graph(model)
-    names = extract(model).names
     random = np.random.default_rng(seed)
-    for _ in range(1000):
+    for trial in range(1000):
+        if trial % 100 == 0:
+            model = random_model(seed + trial, size=25, shared_constants=3)
+            graph, names = reference_graph(model), extract(model).names
         device_of = random_placement(random, model, "scattered")
         found = reference.partition(graph, [DEVICES.index(device_of[name]) for name in names])
         if found.isolated > 1 or found.refused:
             break
     else:
-        pytest.fail("subgraphs can be sorted in all placements of this model")
+        pytest.fail("subgraphs can be sorted in all placements")
     assert predicted_count(model, device_of) == hetero_count(core, model, device_of), device_of
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS, paired_ratio
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN, paired_ratio
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.verdict import (
     Verdict,
     is_faster,
+    paired,
     proven_anew,
     right,
     sustained,
@@ -259,20 +260,22 @@ class Race:
         """
         if len(contenders) < 2:
             return 0
-        once = sum(self._bench.compile_seconds(c) for c in contenders)
-        # Each compilation is followed by a race that is as long as it must be to prove something.
-        once += CONVINCING_ROUNDS * sum(c.seconds for c in contenders)
-        affordable = int(self._budget.free / max(once, 1e-9))
+        affordable = int(self._budget.free / max(self._once_anew(contenders), 1e-9))
         if min(c.seconds for c in contenders) >= _SHORT:
             affordable = min(affordable, 0 if contenders[0].plan.is_default else 1)
         return min(affordable, _COMPILATIONS)
 
+    def _once_anew(self, contenders: Sequence[Candidate]) -> float:
+        """Seconds of compiling contenders, and of a race that is as long as it must be to prove something."""
+        compiling = sum(self._bench.compile_seconds(c) for c in contenders)
+        return compiling + CONVINCING_ROUNDS * sum(c.seconds for c in contenders)
+
     def anew(self, contenders: Sequence[Candidate], compilations: int) -> list[Candidate]:
-        """Compile and race several times.
+        """Compile and race several times, until it is clear whether the first one is faster.
 
         Args:
             contenders: The first one is to be proven.
-            compilations: How often.
+            compilations: How often at most.
 
         Returns:
             Those that ran every time in turns with others. The rest have the samples that they had, but for
@@ -281,7 +284,10 @@ class Race:
         before = {c: c.on(Load.STEADY) for c in contenders}
         parts: list[dict[Candidate, FloatArray]] = []
         failed: dict[Candidate, str] = {}
+        once = self._once_anew(contenders)
         for compilation in range(compilations):
+            if compilation and self._budget.free < once:
+                break  # all before took longer than they were expected to
             self._bench.forget()
             for contender in contenders:
                 contender.remember(Load.STEADY, np.empty(0))
@@ -296,6 +302,9 @@ class Race:
             if len(ran) > 1:
                 rounds = min(len(c.on(Load.STEADY)) for c in ran)
                 parts.append({c: c.on(Load.STEADY)[:rounds] for c in ran})
+            # Between devices, the mean of all compilations decides; who has to beat one has to each time.
+            if len(contenders) == 2 and not contenders[0].plan.is_default and _is_clear(parts, *contenders):
+                break
         ran = [c for c in contenders if c not in failed and parts and all(c in part for part in parts)]
         for contender in contenders:
             contender.dropped = failed.get(contender, contender.dropped)
@@ -342,6 +351,22 @@ def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:
         has_lanes: Waking a lane takes longer than many an op.
     """
     return has_lanes and options.arrivals != "STEADY"
+
+
+def _is_clear(parts: Sequence[Mapping[Candidate, FloatArray]], proven: Candidate, rival: Candidate) -> bool:
+    """Whether no further compilation is needed to tell if one of two is faster.
+
+    Args:
+        parts: Samples of each compilation in which somebody ran in turns with others.
+        proven: Has to win; who certainly does not as it is compiled anew had luck before.
+        rival: What it has to beat.
+    """
+    ratios = [paired(part[proven], part[rival]) for part in parts if len(part) == 2]
+    if not ratios or ratios[-1] is None:
+        return False
+    if ratios[-1].low > 1 - MINIMAL_GAIN:
+        return True
+    return all(ratio is not None and ratio.high < _BEYOND_LUCK for ratio in ratios)
 
 
 def _proof_seconds(candidates: Sequence[Candidate], load: Load) -> float:

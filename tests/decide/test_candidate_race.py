@@ -301,6 +301,20 @@ def test_a_mix_of_a_short_model_has_to_win_over_three_compilations_together():
     assert sessions[0].races[1:] == [order, order[::-1], order]
 
 
+@pytest.mark.parametrize(
+    ("anew", "winner", "races"),
+    [
+        ([1.01, 0.8, 0.8], "D1", 2),  # slower as soon as it is compiled again
+        ([0.7, 1.0, 1.0], "portfolio", 2),  # by more than where it lies in memory explains
+        ([0.93, 0.94, 0.92], "portfolio", 4),
+    ],
+)
+def test_a_mix_is_compiled_anew_until_it_is_clear_whether_it_is_faster(anew, winner, races):
+    found = _session(*({"D1": 1.0, "D0+D1": factor} for factor in (0.9, *anew)), seconds=1e-3)
+    assert _raced(found, D1=1e-3 * NOISE).winner.name == winner
+    assert len(found.races) == races
+
+
 def test_between_devices_of_which_one_copy_was_lucky_three_compilations_decide():
     lucky, usual = {"D0": 1.0, "D1": 1.05, "D0+D1": 2.0}, {"D0": 1.05, "D1": 1.0, "D0+D1": 2.0}
     alone = {"D0": 1e-3 * NOISE, "D1": 1.05e-3 * NOISE}

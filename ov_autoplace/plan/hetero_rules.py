@@ -63,9 +63,13 @@ either set of rules change a count.
 _DEVICES = {"A": "CPU", "B": "CANARYCPU"}  # the name of a plugin tells what it is for
 
 
-def hetero_rules() -> HeteroRules:
-    """The rules by which submodels are predicted: HETERO's where they are known, else the newest."""
-    return _rules_here() or list(HeteroRules)[-1]
+def hetero_rules(*, is_mix: bool = True) -> HeteroRules:
+    """The rules by which submodels are predicted: HETERO's where they are known, else the newest.
+
+    Args:
+        is_mix: There is more than one device; else nothing is cut, and HETERO is not asked.
+    """
+    return (_rules_here() if is_mix else None) or list(HeteroRules)[-1]
 
 
 def are_rules_known() -> bool:

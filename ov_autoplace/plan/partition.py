@@ -56,8 +56,8 @@ def graph_partition(graph: ComputationGraph, device: IntArray) -> tuple[int | No
     """:func:`count_graph_subgraphs`, ``None`` where HETERO refuses, and :func:`graph_subgraphs`."""
     if device.shape != (len(graph),):
         raise PlacementError(f"the graph has {len(graph)} ops, the placement {list(device.shape)}")
-    prepared = _prepared(graph, hetero_rules())
-    return prepared.partition(np.ascontiguousarray(device, dtype=np.int32))
+    rules = hetero_rules(is_mix=bool((device != device[:1]).any()))
+    return _prepared(graph, rules).partition(np.ascontiguousarray(device, dtype=np.int32))
 
 
 def number_devices(names: Sequence[str], device_of: Mapping[str, str]) -> IntArray:

@@ -151,7 +151,7 @@ def _in_turns(table: CostTable, objective: Objective) -> _core.Simulator:
         table.transfer_seconds_per_byte,
         table.launch_seconds,
         table.mix_seconds,
-        hetero_rules().value,
+        hetero_rules(is_mix=table.num_devices > 1).value,
         objective.per_request,
         table.corun_factor,
     )

@@ -22,8 +22,9 @@ from ov_autoplace.plan import hetero_rules
 from ov_autoplace.plan.annotation import annotate
 from ov_autoplace.plan.hetero_rules import CANARIES, StoredCounts, canary, stored_counts
 from ov_autoplace.plan.legality import broken_bonds
-from ov_autoplace.plan.partition import number_devices
+from ov_autoplace.plan.partition import count_graph_subgraphs, number_devices
 from ov_autoplace.plan.plan import SplitPlan
+from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.plugin.compilation import _Compiler
 
 PAIR = {"CPU": "CPU", "CANARYCPU": "XCPU"}
@@ -137,6 +138,16 @@ def test_where_every_model_fails_nothing_is_kept(
     Asked(monkeypatch, (0,) * len(CANARIES))
     assert not hetero_rules.are_rules_known()
     assert not list(stored_counts())
+
+
+def test_nobody_is_asked_about_a_single_device(later_release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(monkeypatch, ())
+    random = np.random.default_rng(0)
+    simulate(reference.random_table(random, 5, 1), [0] * 5)
+    assert count_graph_subgraphs(extract(canary(REFUSED)), np.zeros(11, np.int32)) == 1
+    assert not asked.times
+    simulate(reference.random_table(random, 5, 2), [0] * 5)
+    assert asked.times
 
 
 def test_a_release_that_is_known_is_not_asked(later_release: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,14 @@ def scaled(factor: float) -> ov.Model:
     return ov.Model([result], [entry], "net")
 
 
+def upper_bound_read(folder: Path) -> float:
+    """The infinite upper bound of a Clamp, written and read."""
+    entry = ops.parameter([8], name="entry")
+    ov.save_model(ov.Model([ops.clamp(entry, 0.0, float("inf"), name="bounded")], [entry]), folder / "b.xml")
+    ops_read = {op.get_friendly_name(): op for op in ov.Core().read_model(folder / "b.xml").get_ops()}
+    return float(ops_read["bounded"].get_attributes()["max"])
+
+
 def works(call: Callable[[], object]) -> bool:
     try:
         call()
@@ -199,6 +207,7 @@ def test_the_table_of_releases_is_true_here(
         releases.facts(),
         imports_mixes=works(lambda: unequal_pair.import_model(exported, "HETERO:XCPU,CPU")),
         tells_blobs_apart=len(list(tmp_path.glob("*.blob"))) == 2,
+        reads_infinite_numbers=upper_bound_read(tmp_path) == float("inf"),
         reports_full_disks=not stores,
         refuses_unknown_precisions=not works(lambda: unequal_pair.compile_model(model, "CPU", nonsense)),
         adds_extensions_by_path=works(lambda: ov.Core().add_extension(library)),

@@ -62,6 +62,8 @@ class Facts:
         refuses_unknown_precisions: ``CPU`` refuses an ``INFERENCE_PRECISION_HINT`` that there is not.
         runs_after_fork: A process that is forked off one with a model runs the model on further threads.
         reports_full_disks: ``openvino.save_model`` raises where it cannot write all of a model.
+        reads_infinite_numbers: Infinite attributes of ops, such as the bounds of ``Clamp``, are read from a
+            file as they were written, and not as 0.
         adds_extensions_by_path: ``Core.add_extension`` of Python takes a ``pathlib.Path``, not text alone.
     """
 
@@ -71,6 +73,7 @@ class Facts:
     refuses_unknown_precisions: bool = False
     runs_after_fork: bool = False
     reports_full_disks: bool = False
+    reads_infinite_numbers: bool = False
     adds_extensions_by_path: bool = False
 
 
@@ -78,7 +81,7 @@ class Facts:
 _FROM: dict[str, dict[str, Any]] = {
     "2026.0.0": {"tells_blobs_apart": True, "refuses_unknown_precisions": True, "runs_after_fork": True},
     "2026.1.0": {"adds_extensions_by_path": True},
-    "2026.2.0": {"reports_full_disks": True},
+    "2026.2.0": {"reports_full_disks": True, "reads_infinite_numbers": True},
     "2026.3.0": {"hetero_rules": HeteroRules.ISOLATING},
     "2026.4.0": {"imports_mixes": True},
 }

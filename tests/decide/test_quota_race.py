@@ -285,7 +285,8 @@ def test_a_model_that_waits_little_is_measured_under_a_quota(two_cores, monkeypa
 
 
 def test_a_decision_names_the_quota(two_cores):
-    placement = ov_autoplace.place(zoo.build("lstm_lm", "small"), "CPU")
+    exact = {"INFERENCE_PRECISION_HINT": "f32"}  # in bf16 some releases compute LSTMs wrongly, which is told
+    placement = ov_autoplace.place(zoo.build("lstm_lm", "small"), "CPU", properties=exact)
     assert placement.decision.quota == ONE_CORE
     assert "a quota of 1 core" in str(placement.decision)
     assert all(c.tail_seconds > 0 for c in placement.decision.candidates)

@@ -94,4 +94,4 @@ class ProfilingError(AutoplaceError):
 
 
 class VersionMismatchError(AutoplaceError, ImportError):
-    """The installed OpenVINO is not the one that this package was built against."""
+    """Something that is compiled is missing: the core, or the native part for the OpenVINO that is installed."""

@@ -94,4 +94,4 @@ class ProfilingError(AutoplaceError):
 
 
 class VersionMismatchError(AutoplaceError, ImportError):
-    """Something that is compiled is missing: the core, or the native part for the OpenVINO that is installed."""
+    """What is compiled is missing: the core, or the native part for the OpenVINO that is installed."""

@@ -84,7 +84,7 @@ required := $(addprefix --require ,torch bokeh oracle metis)
 test-all: test test-optional
 
 # One wheel beside other releases of OpenVINO, none of which is installed: what a user does first, and RELEASE_TESTS.
-# RELEASES=2025.4.0 RELEASE_TESTS=tests runs all of `make test` beside that one.
+# RELEASES names some; RELEASE_TESTS=tests runs all of `make test` beside them.
 RELEASES ?= $(shell $(PYTHON) -c 'import runpy; print(*runpy.run_path("ov_autoplace/_version.py")["OPENVINO_RELEASES"])')
 RELEASE_TESTS ?= tests/test_openvino_release.py tests/plan/test_partition.py
 releases := $(abspath $(VENV))/releases

@@ -128,7 +128,7 @@ LATER = (
 
 
 def test_beside_a_later_openvino_what_runs_models_names_the_command_that_builds_it() -> None:
-    done = python(f"{LATER} ov_autoplace.place(model, ['CPU'], mode='PROFILE', time_budget_ms=50)")
+    done = python(f"{LATER} ov_autoplace.profile(model, ['CPU'])")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ov_autoplace.errors.VersionMismatchError: ")
@@ -139,7 +139,7 @@ def test_beside_a_later_openvino_what_runs_models_names_the_command_that_builds_
 def test_beside_a_later_openvino_the_command_line_says_so_in_one_sentence(tmp_path: Path) -> None:
     done = python(
         f"{LATER} from ov_autoplace.cli import main; path = {str(tmp_path / 'net.xml')!r};"
-        "ov.save_model(model, path); sys.exit(main(['annotate', path, '-d', 'CPU']))"
+        "ov.save_model(model, path); sys.exit(main(['bench', path, '-d', 'CPU']))"
     )
     assert done.returncode == 2
     assert "build-native" in done.stderr

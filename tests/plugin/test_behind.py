@@ -67,6 +67,7 @@ def watching(program: int) -> list[int]:
 
 def watching_and_deciding(program: int, others: Collection[int] = ()) -> tuple[int, int]:
     """Both processes that decide for a program; ``others`` may still be ending."""
+    eventually(lambda: bool(set(watching(program)) - set(others)))
     (watcher,) = set(watching(program)) - set(others)
     eventually(lambda: bool(children(watcher)))
     (decider,) = children(watcher)

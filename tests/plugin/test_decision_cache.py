@@ -508,13 +508,13 @@ def test_checking_a_stored_answer_measures_where_the_caller_wants(
     assert bool(compilations()) is isolation
 
 
-def test_processes_on_a_cold_cache_make_one_decision_and_none_dies():
+def test_processes_on_a_cold_cache_make_one_decision_and_none_dies(tmp_path: Path):
     """One round of the benchmark's, with two processes."""
     code = "from sections.compilation import cold_cache; print(cold_cache(1, 2)[1])"
     command = [sys.executable, "-c", code]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools" / "bench")}
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, env=environment, cwd=ROOT
+        command, capture_output=True, text=True, check=False, timeout=300, env=environment, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 rounds of 2 processes went well" in done.stdout

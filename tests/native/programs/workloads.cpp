@@ -10,6 +10,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <openvino/runtime/core.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -39,19 +40,19 @@ struct Compiled {
     explicit Compiled(const std::vector<std::string>& files) {
         const ov_autoplace::StringMap in_caller = {
             {"INFERENCE_NUM_THREADS", "1"}, {"NUM_STREAMS", "0"}, {"INFERENCE_PRECISION_HINT", "f32"}};
-        ov_autoplace::Profiler profiler({}, {});
-        profiler.add_extension(files[0]);
-        const auto compile = [&](const std::string& file, const Executable::Inputs& inputs = {}) {
-            return profiler.compile(file, "CPU", in_caller, nullptr, inputs, "");
+        ov_autoplace::Profiler profiler({files[0]}, {}, {});
+        const auto compile = [&](const std::string& file,
+                                 const std::map<std::string, std::int64_t>& high = {}) {
+            return profiler.compile({file, "CPU", in_caller, nullptr, "", {files[0]}, high, 0, {}});
         };
         lanes = compile(files[1]);
         for (int i = 0; i < 3; ++i) copies.push_back(compile(files[2]));
-        Executable::Inputs beyond;  // an index that is below 4 with a probability of 1e-8
+        std::map<std::string, std::int64_t> beyond;  // an index that is below 4 with a probability of 1e-8
         ov::Core core;
         core.add_extension(files[0]);
         const auto model = core.read_model(files[3]);
         for (const auto& input : model->get_parameters()) {
-            beyond.high[input->get_friendly_name()] = 1'000'000'000;
+            beyond[input->get_friendly_name()] = 1'000'000'000;
         }
         failing = compile(files[3], beyond);
     }

@@ -9,6 +9,7 @@ from fnmatch import translate
 
 import numpy as np
 
+from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace._base.text import nearest_device
 from ov_autoplace.cost.table import CostTable
@@ -143,11 +144,8 @@ def _units(table: CostTable, piece_of: IntArray | None) -> IntArray:
     head, tail = np.concatenate(heads), np.concatenate(tails)
     if not len(head):
         return np.arange(G, dtype=np.int32)
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    links = csr_array((np.ones(len(head), dtype=np.int8), (tail, head)), shape=(G, G))
-    _, component = connected_components(links, directed=False)
+    pairs = np.stack((tail, head), axis=1).astype(np.int32)
+    component = _core.connected_labels(G, np.ascontiguousarray(pairs))
     _, first, label = np.unique(component, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.int32)
     rank[np.argsort(first)] = np.arange(len(first), dtype=np.int32)

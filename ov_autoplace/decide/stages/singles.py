@@ -89,8 +89,11 @@ def _run_in_turns(context: Context, candidates: Sequence[Candidate]) -> None:
     others = [
         c for c in candidates if c is not fastest and float(c.samples.min()) < _CLOCKS * fastest.seconds
     ]
-    context.allow(len(others) and (1 + len(others)) * context.compile_seconds)
-    if not others or not context.budget.allows((1 + len(others)) * context.compile_seconds):
+    if not others:
+        return
+    compiling = (1 + len(others)) * context.compile_seconds
+    context.allow(compiling)
+    if not context.budget.allows(compiling):
         return
     raced = context.race.once([fastest, *others], _RACE)
     if raced is None or len(raced.timings) < 2:

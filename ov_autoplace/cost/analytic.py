@@ -1,38 +1,51 @@
 """The analytic cost table: a roofline of a target, without compiling anything.
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures", CACM 52(4), 2009. A group takes the longer of its arithmetic and its memory traffic::
+Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (:func:`kernel_heads`), which takes
+the
+longer of its arithmetic and its memory traffic::
 
     seconds = max(sum over its ops of flop / rate(class of the op),
                   weight bytes / copy rate(weights of the whole model)
-                  + exchanged bytes / copy rate(exchanged bytes)) + op overhead
+                  + exchanged bytes / copy rate(exchanged bytes)) + steps x op overhead
 
-Exchanged is what a group reads from and writes to other groups: what passes between its own ops stays in
-the caches, since a group is what a device fuses, and what it exchanges is as close as its size allows. Its
-weights were last used one inference ago, so they are as far away as all weights together put them. A group
-of nothing but constants, inputs, outputs and ops that only rename a tensor takes no time.
+Exchanged is what a kernel reads from and writes to others: what passes between its own ops stays in
+registers, and what it exchanges is as close as its size allows. Its weights were last used one inference ago,
+so they are as far away as all weights together put them. Steps are the ops of a loop's body times its
+iterations, and the time steps of a recurrent sequence. A group of ops takes what its kernels take; ops that
+only rename a tensor take no time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from ov_autoplace._base.arrays import BoolArray, FloatArray
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.assemble import assemble_table
+from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.table import CostTable
-from ov_autoplace.cost.target import DeviceProfile, Target
+from ov_autoplace.cost.target import SHARE_OF_MATMUL, DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
 __all__ = [
+    "ANALYTIC",
     "WORK_CLASSES",
+    "Roofline",
     "analytic_table",
     "busy_groups",
     "bytes_exchanged",
     "group_seconds",
+    "kernel_heads",
+    "op_roofline",
+    "target_table",
     "work_by_class",
 ]
+
+ANALYTIC = "analytic"
+"""Where these costs come from, as tables say it."""
 
 _MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE = "matmul", "convolution", "depthwise", "elementwise"
 
@@ -40,19 +53,18 @@ WORK_CLASSES = (_MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE)
 """The classes of :data:`~ov_autoplace.cost.target.OP_CLASSES` that arithmetic falls into."""
 
 # Class of an op type, and the share of that class's rate it reaches. Types that are not listed compute
-# element by element. The shares are judgements, not measurements: attention spends part of its time in the
-# softmax, a recurrent cell waits for its own last step, transposed and deformable convolutions gather.
+# element by element. The shares are judgements, not measurements: transposed convolutions gather.
 _CLASSES: dict[str, tuple[str, float]] = {
     "MatMul": (_MATMUL, 1.0),
     "FullyConnected": (_MATMUL, 1.0),
     "Einsum": (_MATMUL, 0.7),
-    "ScaledDotProductAttention": (_MATMUL, 0.7),
-    "LSTMCell": (_MATMUL, 0.5),
-    "GRUCell": (_MATMUL, 0.5),
-    "RNNCell": (_MATMUL, 0.5),
-    "LSTMSequence": (_MATMUL, 0.5),
-    "GRUSequence": (_MATMUL, 0.5),
-    "RNNSequence": (_MATMUL, 0.5),
+    "ScaledDotProductAttention": ("attention", 1.0),
+    "LSTMCell": ("recurrent", 1.0),
+    "GRUCell": ("recurrent", 1.0),
+    "RNNCell": ("recurrent", 1.0),
+    "LSTMSequence": ("recurrent", 1.0),
+    "GRUSequence": ("recurrent", 1.0),
+    "RNNSequence": ("recurrent", 1.0),
     "If": (_MATMUL, 0.5),
     "Loop": (_MATMUL, 0.5),
     "TensorIterator": (_MATMUL, 0.5),
@@ -67,6 +79,17 @@ _CLASSES: dict[str, tuple[str, float]] = {
 _FREE = frozenset(
     {"Parameter", "Constant", "Result", "Reshape", "Squeeze", "Unsqueeze", "ShapeOf", "Identity"}
 )
+
+# Ops that compute element by element, in the kernel that makes what they read.
+_LOOKING_UP = frozenset({"Gather", "GatherElements", "GatherND", "EmbeddingBagOffsets", "EmbeddingBagPacked"})
+
+_ELEMENT_BY_ELEMENT = """
+Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Clamp Cos Cosh Divide Elu Erf Exp FakeQuantize
+Floor Gelu HSigmoid HSwish HardSigmoid Log Maximum Minimum Mish Mod Multiply Negative PRelu Power
+Relu Round Selu Sigmoid Sign Sin Sinh SoftPlus SoftSign Sqrt SquaredDifference Subtract Swish Tan
+Tanh
+"""
+_FUSED = frozenset(_ELEMENT_BY_ELEMENT.split())
 
 _INTEGER_PRECISIONS = frozenset({"i8", "u8", "i4", "u4"})
 
@@ -89,34 +112,130 @@ def analytic_table(
     Raises:
         TargetError: The target lacks a device.
     """
-    profiles = [target.device(name) for name in devices]
-    seconds = np.stack([group_seconds(coarse, profile) for profile in profiles], axis=1)
+    seconds = np.stack([group_seconds(coarse, target.device(name)) for name in devices], axis=1)
+    return target_table(coarse, target, devices, seconds, supported, ANALYTIC)
+
+
+def target_table(
+    coarse: CoarseGraph,
+    target: Target,
+    devices: Sequence[str],
+    seconds: FloatArray,
+    supported: BoolArray | None,
+    source: str,
+) -> CostTable:
+    """The cost table of a target's devices from what their groups are estimated to take, ``float64[G, D]``.
+
+    The other arguments and the errors are those of :func:`analytic_table`.
+    """
+    seconds = seconds.copy()
     if supported is not None:
         group, device = np.nonzero(~supported)
         seconds[coarse.group_of[group], device] = np.inf
-    return assemble_table(
-        coarse,
-        devices,
-        seconds,
-        target.transfers,
-        memory_capacity=np.array([profile.memory_bytes for profile in profiles]),
-        source="analytic",
-    )
+    capacity = np.array([target.device(name).memory_bytes for name in devices])
+    return assemble_table(coarse, devices, seconds, target.transfers, capacity, source)
 
 
 def group_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
     """Estimated run time of each group on one device, ``float64[G]``."""
-    arithmetic = np.bincount(
-        coarse.group_of, weights=_arithmetic_seconds(coarse, device), minlength=len(coarse)
+    ops, kept = OpGraph.of(coarse.ops)
+    seconds = Roofline.of(ops, device).seconds
+    return np.bincount(coarse.group_of[kept], weights=seconds, minlength=len(coarse)).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Roofline:
+    """What N ops take on a device by its rates. What a kernel takes beside its arithmetic is at its first op.
+
+    Attributes:
+        arithmetic: Flop over rate of each op, ``float64[N]``.
+        memory: Of the kernel that an op begins, ``float64[N]``; 0 of the other ops.
+        overhead: Likewise.
+        head: The first op of each op's kernel, ``int32[N]``.
+    """
+
+    arithmetic: FloatArray
+    memory: FloatArray
+    overhead: FloatArray
+    head: IntArray
+
+    @classmethod
+    def of(cls, ops: OpGraph, device: DeviceProfile) -> Roofline:
+        """The roofline of a device."""
+        head, copy = kernel_heads(ops), device.rate("copy")
+        weights = np.bincount(head, weights=_read_weights(ops), minlength=len(ops))
+        exchanged = _exchanged_bytes(ops, head)
+        total = weights.sum(keepdims=True)
+        memory = weights / copy.at(total) + exchanged / copy.at(exchanged)
+        runs = np.bincount(head, weights=_is_busy(ops), minlength=len(ops)) > 0
+        steps = np.bincount(head, weights=np.maximum(ops.steps - 1, 0), minlength=len(ops))
+        return cls(
+            _arithmetic_seconds(ops, device),
+            np.where(runs, memory, 0.0),
+            np.where(runs, (1.0 + steps) * device.op_overhead_seconds, 0.0),
+            head,
+        )
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Estimated run time of each kernel at its first op, ``float64[N]``."""
+        arithmetic = np.bincount(self.head, weights=self.arithmetic, minlength=len(self.head))
+        return np.asarray(np.maximum(arithmetic, self.memory) + self.overhead, dtype=np.float64)
+
+
+def kernel_heads(ops: OpGraph) -> IntArray:
+    """First op of the kernel that computes each op, by what devices fuse, ``int32[N]``.
+
+    An op that computes element by element is computed where its operand is made, if nobody else reads that: a
+    device writes it down once. Ops that only rename a tensor begin a kernel of their own that takes no time.
+    """
+    head = np.arange(len(ops), dtype=np.int32)
+    readers = np.bincount(ops.edges[:, 0], minlength=len(ops))
+    sizes = [np.prod(np.abs(shape)) for shape in ops.shapes]
+    kinds = ops.op_types
+    for producer, consumer in ops.edges.tolist():
+        # Edges are by consumer, and the last of its operands that was made wins.
+        if (
+            kinds[consumer] in _FUSED
+            and readers[producer] == 1
+            and kinds[producer] not in _FREE
+            and sizes[producer] == sizes[consumer]
+        ):
+            head[consumer] = head[producer]
+    return head
+
+
+def op_roofline(ops: OpGraph, device: DeviceProfile) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Arithmetic, memory traffic and overhead of each op as if nothing were fused, ``float64[N]`` each."""
+    copy = device.rate("copy")
+    moved = ops.input_bytes + ops.output_bytes
+    weights = _read_weights(ops)
+    memory = weights / copy.at(weights.sum(keepdims=True)) + moved / copy.at(moved)
+    overhead = np.maximum(ops.steps, 1) * device.op_overhead_seconds
+    return _arithmetic_seconds(ops, device), memory, np.asarray(overhead, dtype=np.float64)
+
+
+def _read_weights(ops: OpGraph) -> FloatArray:
+    """Bytes of constant data that an inference reads, ``float64[N]``: of a table, some rows."""
+    looks_up = np.array([op_type in _LOOKING_UP for op_type in ops.op_types], dtype=np.bool_)
+    return np.where(looks_up, np.minimum(ops.weight_bytes, ops.output_bytes), ops.weight_bytes)
+
+
+def _exchanged_bytes(ops: OpGraph, head: IntArray) -> FloatArray:
+    """Bytes that each kernel reads from and writes to others, at its first op, ``float64[N]``."""
+    producer, consumer = ops.edges[:, 0], ops.edges[:, 1]
+    inside = head[producer] == head[consumer]
+    kept = np.ones(len(ops), dtype=np.bool_)
+    kept[producer[inside]] = False
+    read = ops.input_bytes - np.bincount(
+        consumer[inside], weights=ops.output_bytes[producer[inside]], minlength=len(ops)
     )
-    copy, weights, exchanged = device.rate("copy"), coarse.graph.weight_bytes, bytes_exchanged(coarse)
-    memory = weights / copy.at(weights.sum(keepdims=True)) + exchanged / copy.at(exchanged)
-    return np.where(busy_groups(coarse), np.maximum(arithmetic, memory) + device.op_overhead_seconds, 0.0)
+    moved = np.maximum(read, 0.0) + np.where(kept, ops.output_bytes, 0.0)
+    return np.bincount(head, weights=moved, minlength=len(ops)).astype(np.float64)
 
 
-def _arithmetic_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArray:
+def _arithmetic_seconds(ops: OpGraph, device: DeviceProfile) -> FloatArray:
     """Flop over rate of each op, ``float64[N]``."""
-    ops = coarse.ops
     kinds: dict[tuple[str, float, str | None], list[int]] = {}
     for i, (op_type, precision) in enumerate(zip(ops.op_types, ops.precisions, strict=True)):
         op_class, share = _CLASSES.get(op_type, (_ELEMENTWISE, 1.0))
@@ -130,6 +249,10 @@ def _arithmetic_seconds(coarse: CoarseGraph, device: DeviceProfile) -> FloatArra
     return seconds
 
 
+def _is_busy(ops: OpGraph) -> BoolArray:
+    return np.array([op_type not in _FREE for op_type in ops.op_types], dtype=np.bool_)
+
+
 def work_by_class(coarse: CoarseGraph) -> FloatArray:
     """Flop of each group by class of op, ``float64[G, 4]`` in the order of :data:`WORK_CLASSES`.
 
@@ -137,8 +260,10 @@ def work_by_class(coarse: CoarseGraph) -> FloatArray:
     rates of the classes gives the arithmetic seconds on any device whose rates do not depend on the size.
     """
     classes = [_CLASSES.get(op_type, (_ELEMENTWISE, 1.0)) for op_type in coarse.ops.op_types]
-    column = np.array([WORK_CLASSES.index(op_class) for op_class, _ in classes], dtype=np.int64)
-    share = np.array([share for _, share in classes])
+    shares = [share * SHARE_OF_MATMUL.get(op_class, 1.0) for op_class, share in classes]
+    names = [_MATMUL if op_class in SHARE_OF_MATMUL else op_class for op_class, _ in classes]
+    column = np.array([WORK_CLASSES.index(name) for name in names], dtype=np.int64)
+    share = np.array(shares)
     cell = coarse.group_of * len(WORK_CLASSES) + column
     work = np.bincount(cell, weights=coarse.ops.flops / share, minlength=len(coarse) * len(WORK_CLASSES))
     return np.asarray(work.reshape(len(coarse), len(WORK_CLASSES)), dtype=np.float64)

@@ -17,10 +17,24 @@ from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
 
-__all__ = ["MEASURED", "OP_CLASSES", "THREAD_SCALING", "DeviceProfile", "Rate", "RateSample", "Target"]
+__all__ = [
+    "MEASURED",
+    "OP_CLASSES",
+    "SHARE_OF_MATMUL",
+    "THREAD_SCALING",
+    "DeviceProfile",
+    "Rate",
+    "RateSample",
+    "Target",
+]
 
 OP_CLASSES = ("matmul", "convolution", "depthwise", "elementwise", "copy")
 """What a device's speed is known for: flop/s of four kinds of op, and bytes/s moved (``copy``)."""
+
+SHARE_OF_MATMUL = {"attention": 0.15, "recurrent": 0.5}
+"""What a device's speed may be known for beside that: classes of ops that are products of matrices, and
+slower. Where nobody measured them, they reach these shares of the matmul rate: medians over precisions and
+widths of a CPU."""
 
 MEASURED = "measured"
 """Source of a number that was measured on the machine."""
@@ -35,7 +49,7 @@ class Rate:
     """Speed of one device at one class of ops and one precision, as a function of the amount of work.
 
     Attributes:
-        op_class: One of :data:`OP_CLASSES`.
+        op_class: One of :data:`OP_CLASSES` or :data:`SHARE_OF_MATMUL`.
         precision: OpenVINO element type name that the device computes in (``"f32"``, ``"bf16"``).
         sizes: Ascending amounts of work of one op, ``float64[n]``: flop, for ``copy`` bytes read and written.
         per_second: Speed at each size, ``float64[n]``.
@@ -51,8 +65,9 @@ class Rate:
     def __post_init__(self) -> None:
         sizes, speeds = np.asarray(self.sizes), np.asarray(self.per_second)
         name = f"the {self.precision} {self.op_class} rate"
-        if self.op_class not in OP_CLASSES:
-            raise TargetError(f"{self.op_class!r} is no class of ops; there are {', '.join(OP_CLASSES)}")
+        if self.op_class not in (*OP_CLASSES, *SHARE_OF_MATMUL):
+            known = ", ".join([*OP_CLASSES, *SHARE_OF_MATMUL])
+            raise TargetError(f"{self.op_class!r} is no class of ops; there are {known}")
         if len(sizes) == 0 or sizes.shape != speeds.shape:
             raise TargetError(f"{name} needs one speed per size, and at least one size")
         if not ((sizes > 0) & (speeds > 0) & np.isfinite(sizes) & np.isfinite(speeds)).all():
@@ -111,7 +126,12 @@ class DeviceProfile:
     def rate(self, op_class: str, precision: str | None = None) -> Rate:
         """The rate in ``precision``, or in the device's own where that is not known."""
         found = {(rate.op_class, rate.precision): rate for rate in self.rates}
-        return found.get((op_class, precision or self.precision)) or found[op_class, self.precision]
+        rate = found.get((op_class, precision or self.precision)) or found.get((op_class, self.precision))
+        if rate is not None:
+            return rate
+        matmul, share = found["matmul", self.precision], SHARE_OF_MATMUL[op_class]
+        source = f"assumed {share:.0%} of the matmul rate"
+        return replace(matmul, op_class=op_class, per_second=share * matmul.per_second, source=source)
 
     def on_threads(self, threads: int) -> DeviceProfile:
         """The same device on fewer threads; :attr:`threads` must be known.

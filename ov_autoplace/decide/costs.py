@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.budget import Budget
-from ov_autoplace.cost.analytic import analytic_table
+from ov_autoplace.cost.estimate import estimated_table
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
@@ -58,13 +58,13 @@ class CostSource:
         self._budget = budget
 
     def estimate(self, prepared: PreparedModel, supported: BoolArray | None = None) -> CostTable:
-        """The analytic cost table, from a target profile or from what the devices say of themselves."""
+        """The estimated cost table, from a target profile or from what the devices say of themselves."""
         core, devices = self._machine.core, self._machine.devices
         target = self._machine.target or generic_target(core, devices)
         if supported is None and set(devices) <= set(core.available_devices):
             supported = prepared.supported(core, devices)
         coarse = prepared.groups(self._machine.options.pins)
-        return analytic_table(coarse, target, devices, supported)
+        return estimated_table(coarse, target, devices, supported)
 
     def transfers(self, session: ProfilingSession, thorough: bool = True) -> tuple[TransferFit, bool]:
         """What crossings cost, and whether that is known or only assumed.

@@ -13,7 +13,7 @@ import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.statistics import MINIMAL_GAIN
-from ov_autoplace.cost.analytic import analytic_table, busy_groups
+from ov_autoplace.cost.estimate import estimated_table, estimates
 from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
 from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
@@ -100,8 +100,8 @@ def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
         return True
     target = machine.target or generic_target(machine.core, (device,))
     coarse = coarsen(extract(model, options.shapes), light_ops=False)
-    table = analytic_table(coarse, target, (device,))
-    nodes = int(busy_groups(coarse).sum())
+    table = estimated_table(coarse, target, (device,))
+    nodes = estimates(coarse.ops, [target.device(device)])[0].kernels
     return any(
         could_win(table, Division(device, lanes), nodes, total_seconds(table, device)) for lanes in found
     )

@@ -22,11 +22,11 @@ from dataclasses import replace
 import openvino as ov
 
 from ov_autoplace._base.statistics import ESTIMATE_MARGIN, MINIMAL_GAIN
-from ov_autoplace.cost.analytic import analytic_table, busy_groups, group_seconds
+from ov_autoplace.cost.estimate import estimates
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Cores, Width
-from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_fail
 from ov_autoplace.graph.shapes import Call
@@ -37,6 +37,7 @@ __all__ = [
     "LONGEST_STOPPED_SECONDS",
     "could_win",
     "estimated_plans",
+    "estimated_widths",
     "is_worth_measuring",
     "narrow_seconds",
     "possible_widths",
@@ -95,13 +96,10 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
     calls = machine.options.calls or (Call(machine.options.shapes),)
     nodes = work = 0.0
     for call in calls:
-        coarse = coarsen(extract(model, call.shapes))
-        busy = int(busy_groups(coarse).sum())
-        table = analytic_table(coarse, target, (device,))
-        overhead = busy * target.device(device).op_overhead_seconds
-        nodes += call.times * busy
-        work += call.times * (float(table.op_seconds.sum()) - overhead)
-    seconds = max(work, 0.0) / _FASTER_THAN_ASSUMED
+        [expected] = estimates(extract(model, call.shapes), [target.device(device)])
+        nodes += call.times * expected.kernels
+        work += call.times * expected.work
+    seconds = work / _FASTER_THAN_ASSUMED
     if machine.quota is not None and work < LONGEST_STOPPED_SECONDS:
         return True
     cores = Cores.of_this_process().all
@@ -109,7 +107,7 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
 
 
 def estimated_plans(machine: Machine, model: ov.Model) -> list[WholePlan]:
-    """Each device, on all threads or on the part of them that its roofline prefers; the fastest first.
+    """Each device, on all threads or on the part of them that is estimated to be best; the fastest first.
 
     Args:
         machine: The devices.
@@ -118,20 +116,40 @@ def estimated_plans(machine: Machine, model: ov.Model) -> list[WholePlan]:
     Raises:
         OptionError: A shape does not fit.
     """
-    target = machine.target or generic_target(machine.core, machine.devices)
-    coarse = coarsen(extract(model, machine.options.shapes))
+    graph = extract(model, machine.options.shapes)
     found = []
     for device in machine.devices:
-        profile = target.device(device)
-        best = float(group_seconds(coarse, profile).sum()), WholePlan(device)
-        least = (1 - ESTIMATE_MARGIN) * best[0]
-        for width in possible_widths(machine, device, model):
-            seconds = float(group_seconds(coarse, profile.on_threads(width.threads)).sum())
-            if not width.cores and seconds < min(least, best[0]):
-                # The setting that compiles nothing otherwise than for all threads.
-                best = seconds, WholePlan(device, replace(width, in_caller=width.threads == 1))
+        whole, widths = estimated_widths(machine, device, model, graph)
+        best = whole, WholePlan(device)
+        for width, seconds in widths:
+            if seconds < min((1 - ESTIMATE_MARGIN) * whole, best[0]):
+                best = seconds, WholePlan(device, width)
         found.append(best)
     return [plan for _, plan in sorted(found, key=lambda one: one[0])]
+
+
+def estimated_widths(
+    machine: Machine, device: str, model: ov.Model, graph: ComputationGraph
+) -> tuple[float, list[tuple[Width, float]]]:
+    """What the ops of a model are estimated to take on a device and on parts of its threads, in seconds.
+
+    A part of certain cores is left out, since profiles know threads and not which cores they are on. A single
+    thread is the caller's: nothing was compiled, so the setting is the one that compiles nothing otherwise.
+
+    Args:
+        machine: The devices.
+        device: One of them.
+        model: With its shape computations folded.
+        graph: Its ops.
+    """
+    profile = (machine.target or generic_target(machine.core, machine.devices)).device(device)
+    widths = [
+        replace(width, in_caller=width.threads == 1)
+        for width in possible_widths(machine, device, model)
+        if not width.cores
+    ]
+    whole, *parts = estimates(graph, [profile, *(profile.on_threads(width.threads) for width in widths)])
+    return whole.total, [(width, part.total) for width, part in zip(widths, parts, strict=True)]
 
 
 def width_candidate(alone: Candidate, device: str, width: Width, seconds: float) -> Candidate:

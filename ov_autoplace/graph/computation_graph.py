@@ -28,6 +28,8 @@ class ComputationGraph:
         precisions: Element type name of each op's first output (``"f32"``), length N.
         flops: Floating point operations (a multiply-add counts two), ``float64[N]``.
         weight_bytes: Bytes of constant data that the op reads, ``float64[N]``; 0 for the Constants.
+        steps: What the op has to do one after the other, ``int32[N]``: ops of a loop's body times its
+            iterations, time steps of a recurrent sequence, 1 for any other op that runs.
         output_bytes: Bytes over all outputs of the op, ``float64[N]``.
         input_bytes: Bytes over all inputs of the op that are not constants, ``float64[N]``.
         output_shapes: Shape of the first output; ``-1`` marks a dimension that is not known.
@@ -61,6 +63,7 @@ class ComputationGraph:
     precisions: tuple[str, ...]
     flops: FloatArray
     weight_bytes: FloatArray
+    steps: IntArray
     output_bytes: FloatArray
     input_bytes: FloatArray
     output_shapes: tuple[tuple[int, ...], ...]

@@ -96,7 +96,7 @@ def _assemble(
     records = sized(marks)
     output_offsets = offsets_of([len(r.bytes) for r in records])
     bytes_per_output = np.fromiter(_flat(r.bytes for r in records), np.float64, output_offsets[-1])
-    flops, weights = op_costs(records, foldable)
+    flops, weights, steps = op_costs(records, foldable)
     dynamic = np.fromiter((s.dynamic for r in marks for s in r.shapes), np.float64, output_offsets[-1])
     edge_bytes = bytes_per_output[output_offsets[input_sources] + ports]
     edge_bytes[foldable[input_sources]] = 0.0
@@ -106,6 +106,7 @@ def _assemble(
         precisions=tuple((r.types or records[r.sources[0][0]].types or ("dynamic",))[0] for r in records),
         flops=frozen_array(flops, np.float64),
         weight_bytes=frozen_array(weights, np.float64),
+        steps=frozen_array(steps, np.int32),
         output_bytes=frozen_array(_row_sums(bytes_per_output, output_offsets), np.float64),
         input_bytes=frozen_array(_row_sums(edge_bytes, input_offsets), np.float64),
         output_shapes=tuple(r.shapes[0].known if r.shapes else () for r in records),

@@ -15,8 +15,8 @@ __all__ = ["group_graph"]
 def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, BoolArray]:
     """Contract a graph.
 
-    A group is named after its heaviest op (one that is not light, then most flops, then most bytes),
-    whose type, precision and shape it takes. Flops and weights are the sums over the members; input and
+    A group is named after its heaviest op (one that is not light, then most flops, then most bytes), whose
+    type, precision and shape it takes. Flops, weights and steps are the sums over the members; input and
     output bytes are the sums over the members that run. A tensor is what one output port sends to other
     groups: every reading group is named once, and ports are numbered anew within each group.
 
@@ -50,6 +50,7 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
         precisions=tuple(graph.precisions[i] for i in heaviest),
         flops=sums(graph.flops),
         weight_bytes=sums(graph.weight_bytes),
+        steps=frozen_array(sums(graph.steps.astype(np.float64)), np.int32),
         output_bytes=sums(graph.output_bytes * running),
         input_bytes=sums(graph.input_bytes * running),
         output_shapes=tuple(graph.output_shapes[i] for i in heaviest),

@@ -50,6 +50,10 @@ _PRECISION_HINT = "INFERENCE_PRECISION_HINT"
 _MIN_RUNS, _MAX_RUNS = 5, 100
 # Fixed times are subtracted from a sample, but a rate is never read from less than this share of it.
 _LEAST_SHARE = 0.1
+_TELLING_SHARE = 0.3  # of the time that is not fixed, from which on a size tells a rate
+# Other work makes a sample longer and nothing makes it shorter; the very shortest are luck.
+_UNDISTURBED = 0.2
+_BUSY = 1.25  # times as long as undisturbed: how slow a machine usually is that is too busy to be calibrated
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -103,7 +107,7 @@ def calibrate(
     for device, precision in plan:
         steps.next(f"{device}: {precision}")
         try:
-            rates[device] += bench.rates(device, precision, sum(overheads[device]), quick)
+            rates[device] += bench.rates(device, precision, *overheads[device], quick)
         except ProfilingError:
             if not rates[device]:  # the device's own precision comes first, and must work
                 raise
@@ -115,6 +119,11 @@ def calibrate(
     if len(devices) == 1:  # nothing was transferred, so the launch time is that of the chains
         transfers = _with_launch(transfers, overheads[devices[0]][0])
     steps.finish()
+    if bench.slowness > _BUSY:
+        _log.warning(
+            "other work made this machine %.1f times slower while it was calibrated; do it when it is idle",
+            bench.slowness,
+        )
     return Target(
         name=" + ".join(full_device_name(core, device) or device for device in devices),
         openvino=ov.get_version(),
@@ -153,6 +162,7 @@ class _Bench:
         self._profiler = profiler
         self._seconds = seconds
         self._sources = sources
+        self._slowness: list[float] = []
         self.samples: list[RateSample] = []
 
     def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
@@ -171,25 +181,45 @@ class _Bench:
     ) -> tuple[float, float]:
         """Seconds of an empty chain and of a link of it: a line through chains of several lengths."""
         own = dict(properties or {})
-        medians = [np.median(self._run(chain(length), device, own)) for length in OVERHEAD_CHAINS]
+        medians = [self._undisturbed(self._run(chain(length), device, own)) for length in OVERHEAD_CHAINS]
         slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
         return max(intercept, 0.0), max(slope, 0.0)
 
-    def rates(self, device: str, precision: str, fixed_seconds: float, quick: bool) -> list[Rate]:
-        """Rates of every class at one precision; the raw samples are kept."""
+    def rates(
+        self, device: str, precision: str, launch_seconds: float, op_seconds: float, quick: bool
+    ) -> list[Rate]:
+        """Rates of every class at one precision; the raw samples are kept.
+
+        What takes hardly longer than an op that has nothing to do says nothing of a rate: of such sizes only
+        the largest counts, and only where there is no larger one.
+        """
         hint = {} if precision == "i8" else {_PRECISION_HINT: precision}
-        measured: dict[str, list[tuple[float, float]]] = {}
+        measured: dict[str, list[tuple[float, float, float]]] = {}
         for benchmark in benchmarks(quantized=precision == "i8", quick=quick):
-            seconds = self._run(benchmark.build(), device, hint)
-            self.samples.append(_sample(device, precision, benchmark, seconds))
-            median = float(np.median(seconds))
-            net = max(median - fixed_seconds, _LEAST_SHARE * median)
-            measured.setdefault(benchmark.op_class, []).append((benchmark.work, benchmark.work / net))
+            samples = self._run(benchmark.build(), device, hint)
+            self.samples.append(_sample(device, precision, benchmark, samples))
+            seconds = self._undisturbed(samples)
+            share = 1.0 - (launch_seconds + benchmark.steps * op_seconds) / seconds
+            speed = benchmark.work / (max(share, _LEAST_SHARE) * seconds)
+            measured.setdefault(benchmark.op_class, []).append((benchmark.work, speed, share))
         rates = []
         for op_class, points in measured.items():
-            sizes, speeds = frozen_array(sorted(points), np.float64).T
+            points.sort()
+            told = [point for point in points if point[2] >= _TELLING_SHARE] or points[-1:]
+            sizes, speeds, _ = frozen_array(told, np.float64).T
             rates.append(Rate(op_class, precision, sizes, speeds, self._sources[device]))
         return rates
+
+    def _undisturbed(self, samples: FloatArray) -> float:
+        """What was run takes where nothing else runs."""
+        undisturbed = float(np.quantile(samples, _UNDISTURBED))
+        self._slowness.append(float(np.median(samples)) / undisturbed)
+        return undisturbed
+
+    @property
+    def slowness(self) -> float:
+        """Median over all that was run of how much longer it usually took than undisturbed."""
+        return float(np.median(self._slowness))
 
     def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
         try:

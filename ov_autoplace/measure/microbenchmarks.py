@@ -20,8 +20,12 @@ _MATMUL_SIZES = (32, 64, 128, 256, 512, 1024)
 _CONVOLUTION_SIZES = ((8, 14), (16, 28), (32, 28), (64, 28), (128, 28), (256, 28))  # channels, side
 _DEPTHWISE_SIZES = ((8, 7), (32, 14), (64, 28), (128, 56), (256, 56))
 _ELEMENTWISE_SIZES = (1 << 8, 1 << 12, 1 << 15, 1 << 18, 1 << 20)  # elements
+_ATTENTION_SIZES = (8, 64, 256)  # tokens
+_RECURRENT_SIZES = (16, 64, 256)  # width of the state
 _COPY_SIZES = (1 << 8, 1 << 12, 1 << 15, 1 << 18, 1 << 20, 1 << 22)
 _KERNEL = 3
+_HEADS, _HEAD_WIDTH = 4, 32
+_TIMES = 16
 _TANH_FLOP = 8
 _F32_BYTES = 4
 
@@ -31,14 +35,16 @@ class Benchmark:
     """A model of one op.
 
     Attributes:
-        op_class: One of :data:`ov_autoplace.cost.target.OP_CLASSES`.
+        op_class: A class of ops, see :mod:`ov_autoplace.cost.target`.
         work: Flop of the op; for ``copy`` the bytes that it reads and writes.
         build: Makes the model.
+        steps: What it does one after the other.
     """
 
     op_class: str
     work: float
     build: Callable[[], ov.Model]
+    steps: int = 1
 
 
 def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
@@ -63,6 +69,14 @@ def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
                 for c, h in _DEPTHWISE_SIZES
             ],
             [Benchmark("elementwise", float(_TANH_FLOP * n), partial(_tanh, n)) for n in _ELEMENTWISE_SIZES],
+            [
+                Benchmark("attention", _HEADS * t * t * (4.0 * _HEAD_WIDTH + 7.0), partial(_attention, t))
+                for t in _ATTENTION_SIZES
+            ],
+            [
+                Benchmark("recurrent", _TIMES * (16.0 * n * n + 40.0 * n), partial(_recurrent, n), _TIMES)
+                for n in _RECURRENT_SIZES
+            ],
             [Benchmark("copy", 2.0 * _F32_BYTES * n, partial(_relu, n)) for n in _COPY_SIZES],
         ]
     if quick:
@@ -114,6 +128,21 @@ def _tanh(elements: int) -> ov.Model:
 def _relu(elements: int) -> ov.Model:
     data = opset.parameter([elements // 64, 64], np.float32, name="input")
     return _model(opset.relu(data), data)
+
+
+def _attention(tokens: int) -> ov.Model:
+    """Queries, keys and values are one input, so that nothing else is computed."""
+    data = opset.parameter([1, _HEADS, tokens, _HEAD_WIDTH], np.float32, name="input")
+    return _model(opset.scaled_dot_product_attention(data, data, data), data)
+
+
+def _recurrent(width: int) -> ov.Model:
+    data = opset.parameter([1, _TIMES, width], np.float32, name="input")
+    state = opset.constant(np.zeros((1, 1, width), np.float32))
+    lengths = opset.constant(np.array([_TIMES], np.int32))
+    inputs, hidden, bias = (_weights(shape) for shape in ((1, 4 * width, width),) * 2 + ((1, 4 * width),))
+    node = opset.lstm_sequence(data, state, state, lengths, inputs, hidden, bias, width, "forward")
+    return ov.Model([opset.result(node.output(0))], [data], "microbenchmark")
 
 
 def _operands(data: ov.Node, weights_shape: tuple[int, ...], quantized: bool) -> tuple[ov.Node, ov.Node]:

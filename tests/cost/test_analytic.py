@@ -61,11 +61,11 @@ def chain() -> ov.Model:
 
 
 def test_a_matmul_is_bound_by_its_memory_or_by_its_arithmetic(chain):
-    # 2 x 4 x 8 x 16 = 1024 flop; weights 512 bytes, read 128, written 256.
+    # 2 x 4 x 8 x 16 = 1024 flop; weights 512 bytes, read 128, written 256. The ReLU, of 64 flop, is fused.
     table = analytic_table(ungrouped(chain), make_target(), ("CPU",))
     assert table.op_seconds[table.index["product"], 0] == pytest.approx(896 / 4e6 + OVERHEAD)
     table = analytic_table(ungrouped(chain), make_target(matmul=1e6), ("CPU",))
-    assert table.op_seconds[table.index["product"], 0] == pytest.approx(1024 / 1e6 + OVERHEAD)
+    assert table.op_seconds[table.index["product"], 0] == pytest.approx(1024 / 1e6 + 64 / 1e7 + OVERHEAD)
 
 
 def test_weights_come_from_as_far_as_all_weights_together_put_them(chain):
@@ -80,9 +80,35 @@ def test_weights_come_from_as_far_as_all_weights_together_put_them(chain):
     assert table.op_seconds[table.index["product"], 0] == pytest.approx(512 / 1e6 + exchanged + OVERHEAD)
 
 
-def test_elementwise_ops_are_bound_by_memory(chain):
-    table = analytic_table(ungrouped(chain), make_target(), ("CPU",))
+def test_elementwise_ops_are_bound_by_memory():
+    data = op.parameter([4, 16], np.float32, name="input")
+    model = ov.Model([op.result(op.relu(data, name="relu"), name="output")], [data], "alone")
+    table = analytic_table(ungrouped(model), make_target(), ("CPU",))
     assert table.op_seconds[table.index["relu"], 0] == pytest.approx(512 / 4e6 + OVERHEAD)
+
+
+def test_an_elementwise_op_costs_its_arithmetic_where_its_operand_is_made(chain):
+    table = analytic_table(ungrouped(chain), make_target(), ("CPU",))
+    assert table.op_seconds[table.index["relu"], 0] == 0.0
+
+
+def test_an_elementwise_op_is_a_kernel_where_others_read_its_operand_too(chain):
+    product = next(node for node in chain.get_ops() if node.get_friendly_name() == "product")
+    both = ov.Model([chain.get_results()[0], op.result(product)], chain.get_parameters(), "both")
+    table = analytic_table(ungrouped(both), make_target(), ("CPU",))
+    assert table.op_seconds[table.index["relu"], 0] == pytest.approx(512 / 4e6 + OVERHEAD)
+
+
+@pytest.mark.parametrize(("length", "steps"), [(1, 1), (5, 5)])
+def test_a_recurrent_sequence_takes_as_many_steps_as_it_has_times(length, steps):
+    x, h = op.parameter([1, length, 4], np.float32), op.parameter([1, 1, 4], np.float32)
+    w = op.constant(np.ones((1, 12, 4), np.float32))
+    b = op.constant(np.ones((1, 12), np.float32))
+    lengths = op.constant(np.array([length], np.int32))
+    sequence = op.gru_sequence(x, h, lengths, w, w, b, 4, "forward", name="sequence")
+    model = ov.Model([op.result(sequence.output(0))], [x, h], "recurrent")
+    table = analytic_table(ungrouped(model), make_target(**dict.fromkeys(RATES, 1e15)), ("CPU",))
+    assert table.op_seconds[table.index["sequence"], 0] == pytest.approx(steps * OVERHEAD)
 
 
 def test_what_only_renames_a_tensor_costs_nothing(chain):

@@ -10,7 +10,7 @@ import pytest
 
 import workloads
 import zoo
-from ov_autoplace.cost.analytic import WORK_CLASSES, analytic_table
+from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TrainingError
@@ -55,17 +55,6 @@ def equal(a: Workload, b: Workload) -> bool:
 def edges_of(workload: Workload) -> list[tuple[int, int]]:
     producers = np.repeat(workload.tensor_producer, np.diff(workload.tensor_offsets))
     return list(zip(producers.tolist(), workload.tensor_consumers.tolist(), strict=True))
-
-
-@pytest.mark.parametrize("name", zoo.NAMES)
-def test_a_workload_gives_the_seconds_of_the_analytic_table_where_rates_are_flat(name: str) -> None:
-    coarse = coarse_graph(name)
-    workload = Workload.of(coarse, name, name)
-    arithmetic = workload.flops / np.array([RATES[op_class] for op_class in WORK_CLASSES])
-    memory = (workload.weight_bytes + workload.exchanged_bytes) / RATES["copy"]
-    seconds = np.where(workload.busy, np.maximum(arithmetic.sum(axis=1), memory) + OVERHEAD, 0.0)
-    table = analytic_table(coarse, flat_target(), ("CPU",))
-    np.testing.assert_allclose(seconds, table.op_seconds[:, 0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["inception_v3", "decoder", "gnmt", "two_tower"])

@@ -9,16 +9,15 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.statistics import ESTIMATE_MARGIN
-from ov_autoplace.cost.analytic import group_seconds
-from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS, generic_target
+from ov_autoplace.cost.generic_target import SYNCHRONISATION_SECONDS
 from ov_autoplace.cost.target import THREAD_SCALING
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import (
     LONGEST_STOPPED_SECONDS,
     could_win,
+    estimated_widths,
     narrow_seconds,
-    possible_widths,
     width_candidate,
     widths_for,
 )
@@ -49,25 +48,19 @@ class Widths(Stage):
         geometric mean of mean latency and 99th percentile that has to be lower, and the percentile must not
         be higher.
         """
-        machine, table, prepared = context.machine, context.problem.table, context.prepared
-        target = machine.target or generic_target(machine.core, machine.devices)
-        coarse = prepared.groups(context.options.pins)
+        machine, prepared = context.machine, context.prepared
         quota = None
         found = []
-        for d, device in enumerate(table.devices):
+        for device in context.problem.table.devices:
             alone = context.verdict.alone(device)
             if alone is None:
                 continue
-            for width in possible_widths(machine, device, prepared.model):
-                if width.cores:
-                    continue  # profiles know threads, not which cores they are on
-                if alone is context.verdict.winner:
-                    quota = machine.quota
-                seconds = float(group_seconds(coarse, target.device(device).on_threads(width.threads)).sum())
-                change = seconds - float(table.op_seconds[:, d].sum())
-                # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
-                width = replace(width, in_caller=width.threads == 1)
-                found.append(width_candidate(alone, device, width, alone.expected_seconds + change))
+            whole, widths = estimated_widths(machine, device, prepared.model, prepared.graph)
+            if widths and alone is context.verdict.winner:
+                quota = machine.quota
+            for width, seconds in widths:
+                expected = alone.expected_seconds + seconds - whole
+                found.append(width_candidate(alone, device, width, expected))
         return _by_estimate(context.verdict, found, quota, "nothing was measured")
 
     def reserve(self, context: Context) -> None:  # noqa: D102

@@ -1,0 +1,98 @@
+"""What costs are estimated to be before anything is measured: learned, or the roofline where nothing was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ov_autoplace._base.arrays import BoolArray, FloatArray, frozen_array
+from ov_autoplace.cost.analytic import ANALYTIC, Roofline, target_table
+from ov_autoplace.cost.learned import shipped_network
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.target import DeviceProfile, Target
+from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
+
+__all__ = ["LEARNED", "Estimate", "estimated_table", "estimates"]
+
+LEARNED = "learned"
+"""Where these costs come from, as tables say it."""
+
+_LEAST_WORK = 0.1  # of the time, however many kernels there are
+_ROOFLINE_DOUBT = 1.4  # typical factor of whole models, over processors and widths
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What the N ops of a model are estimated to take on one device.
+
+    Attributes:
+        seconds: Of each op, ``float64[N]``; where a device computes several ops at once, they add up to what
+            it takes for them. Without what an inference costs beside its ops.
+        kernels: How many kernels the device is taken to run.
+        work: Part of the seconds in which the device does more than begin kernels.
+        source: :data:`LEARNED`, or :data:`~ov_autoplace.cost.analytic.ANALYTIC` on a device that is unlike
+            all that were learned from.
+        doubt: By which factor the whole is typically off.
+    """
+
+    seconds: FloatArray
+    kernels: int
+    work: float
+    source: str
+    doubt: float
+
+    @property
+    def total(self) -> float:
+        """Seconds of all ops."""
+        return float(self.seconds.sum())
+
+
+def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list[Estimate]:
+    """Estimate what the ops of a model take on devices, or on one device set up in several ways.
+
+    They are to be compared, so all come from one source: what was learned of one device says nothing beside
+    the roofline of another.
+    """
+    ops, kept = OpGraph.of(graph)
+    network = shipped_network()
+    is_known = all(map(network.knows, devices))
+    found = []
+    for device in devices:
+        roofline = Roofline.of(ops, device)
+        own, source, doubt = roofline.seconds, ANALYTIC, _ROOFLINE_DOUBT
+        if is_known:
+            prediction = network.predict(ops, device)
+            own, source, doubt = prediction.seconds, LEARNED, prediction.doubt
+        seconds = np.zeros(len(graph))
+        seconds[kept] = own
+        total = float(own.sum())
+        work = max(total - float(roofline.overhead.sum()), _LEAST_WORK * total)
+        kernels = int((roofline.overhead > 0).sum())
+        found.append(Estimate(frozen_array(seconds, np.float64), kernels, work, source, doubt))
+    return found
+
+
+def estimated_table(
+    coarse: CoarseGraph,
+    target: Target,
+    devices: Sequence[str],
+    supported: BoolArray | None = None,
+) -> CostTable:
+    """Estimate what every group costs on every device of a target.
+
+    Args:
+        coarse: Co-location groups of a model, N ops in G groups.
+        target: Knows ``devices``.
+        devices: Device names, D.
+        supported: Which op can run on which device, ``bool[N, D]`` in the order of ``coarse.ops``; a group
+            runs where all its ops do. ``None`` = everything runs everywhere.
+
+    Raises:
+        TargetError: The target lacks a device.
+    """
+    found = estimates(coarse.ops, [target.device(name) for name in devices])
+    seconds = [np.bincount(coarse.group_of, weights=one.seconds, minlength=len(coarse)) for one in found]
+    return target_table(coarse, target, devices, np.stack(seconds, axis=1), supported, found[0].source)

@@ -1,0 +1,107 @@
+"""What a network of costs sees of an op and of a device.
+
+Times enter as ratios only, by the time of an op that has nothing to do, and the answer is a multiple of a
+roofline: a machine that does everything in half the time takes half the time by the network, too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace.cost.analytic import kernel_heads, op_roofline
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
+
+__all__ = ["DEVICE_FEATURES", "OP_FEATURES", "OpInputs", "descriptor"]
+
+_PRECISIONS = ("f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")
+_LIGHT, _HEAVY = 1e5, 1e8  # work of an op, flop or bytes, at which a device's rates are told
+
+OP_FEATURES = (
+    *("log_flops", "log_weight_bytes", "log_input_bytes", "log_output_bytes", "log_steps", "rank"),
+    *("log_last", "log_second", "log_first", "log_intensity", "begins_kernel", "log_readers", "log_operands"),
+    *(f"is_{precision}" for precision in _PRECISIONS),
+    *("log_arithmetic", "log_memory", "log_kernel", "log_model_weights", "log_model_ops"),
+)
+"""One column each of what an op shows."""
+
+DEVICE_FEATURES = (
+    *(f"log_{op_class}_{size}" for op_class in OP_CLASSES for size in ("light", "heavy")),
+    *("log_threads", "synchronisation", "is_bf16", "is_f16"),
+)
+"""One value each of what a device shows, the same for all ops."""
+
+
+@dataclass(frozen=True, eq=False)
+class OpInputs:
+    """What a network of costs reads of N ops on one device.
+
+    Attributes:
+        op_types: Their types, length N.
+        values: ``float32[N, len(OP_FEATURES) + len(DEVICE_FEATURES)]``.
+        seconds: Roofline of each op, which the network corrects, ``float64[N]``.
+        edges: Producer and consumer of each edge, ``int32[E, 2]``.
+    """
+
+    op_types: tuple[str, ...]
+    values: NDArray[np.float32]
+    seconds: FloatArray
+    edges: IntArray
+
+    @classmethod
+    def of(cls, ops: OpGraph, device: DeviceProfile) -> OpInputs:
+        """The inputs for ops on a device."""
+        N = len(ops)
+        arithmetic, memory, overhead = op_roofline(ops, device)
+        seconds = np.maximum(arithmetic, memory) + overhead
+        head = kernel_heads(ops)
+        kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
+        elements = np.array([float(math.prod(max(dim, 1) for dim in shape)) for shape in ops.shapes])
+        unit = device.op_overhead_seconds or np.finfo(np.float64).tiny
+        columns = [
+            _log(ops.flops, 10),
+            _log(ops.weight_bytes, 10),
+            _log(ops.input_bytes, 10),
+            _log(ops.output_bytes, 10),
+            _log(ops.steps, 5),
+            np.array([len(shape) for shape in ops.shapes]) / 4,
+            *(_log(_dimension(ops, axis), 5) for axis in (-1, 1, 0)),
+            _log(ops.flops / np.maximum(elements, 1.0), 5),
+            head == np.arange(N),
+            _log(np.bincount(ops.edges[:, 0], minlength=N), 1),
+            _log(np.bincount(ops.edges[:, 1], minlength=N), 1),
+            *(np.array([own == precision for own in ops.precisions]) for precision in _PRECISIONS),
+            *(np.log(times / unit + 0.01) / 5 for times in (arithmetic, memory, kernel)),
+            np.full(N, math.log1p(float(ops.weight_bytes.sum())) / 20),
+            np.full(N, math.log1p(N) / 5),
+        ]
+        own = np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
+        told = np.broadcast_to(descriptor(device), (N, len(DEVICE_FEATURES)))
+        values = np.concatenate([own, told], axis=1).astype(np.float32)
+        return cls(ops.op_types, values, seconds, ops.edges)
+
+
+def descriptor(device: DeviceProfile) -> NDArray[np.float32]:
+    """What a device shows, ``float32[len(DEVICE_FEATURES)]``: its work in the time of an op that has none."""
+    unit = device.op_overhead_seconds or np.finfo(np.float64).tiny
+    sizes = np.array([_LIGHT, _HEAVY])
+    rates = [np.log(device.rate(op_class).at(sizes) * unit) / 10 for op_class in OP_CLASSES]
+    threads = math.log2(max(device.threads, 1)) / 4
+    waiting = device.synchronisation_seconds * math.log2(max(device.threads, 1)) / unit
+    marks = [device.precision == precision for precision in ("bf16", "f16")]
+    return np.array([*np.concatenate(rates), threads, waiting, *marks], dtype=np.float32)
+
+
+def _dimension(ops: OpGraph, axis: int) -> FloatArray:
+    return np.array(
+        [max(shape[axis], 1) if len(shape) > max(axis, 0) else 1 for shape in ops.shapes], dtype=np.float64
+    )
+
+
+def _log(values: ArrayLike, scale: float) -> FloatArray:
+    return np.log1p(np.asarray(values, dtype=np.float64)) / scale

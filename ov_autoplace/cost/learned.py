@@ -1,0 +1,167 @@
+"""A network that corrects the roofline by what was learned of ops, their neighbours and the device.
+
+An op takes ``roofline x exp(correction) x gate``. The gate learns what a device fuses with something else and
+does
+not run by itself. Ops exchange messages along the edges of the model, both ways::
+
+    h = relu(embedding[type] + values W)
+    h = h + relu(h W_self + mean of producers' h W_in + mean of consumers' h W_out + b)    once per layer
+    correction, gate, doubt = relu(h W_1 + b_1) W_2 + b_2
+
+It runs in NumPy: three products of small matrices per layer take less than compiling them would.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.files import read_arrays, write_atomically
+from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.target import DeviceProfile
+from ov_autoplace.errors import CheckpointError
+
+__all__ = ["CostNetwork", "Prediction", "shipped_network"]
+
+SCHEMA = 1
+_SHIPPED = "autoplace-costs.npz"
+MOST_CORRECTION = 6.0
+"""Natural logarithm of the largest correction; what is larger is no estimate any more."""
+_FAR = 0.35  # largest distance of a descriptor from the nearest one of training, by feature
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What N ops are predicted to take.
+
+    Attributes:
+        seconds: Of each op, ``float64[N]``; those of ops that a device fuses add up to what the kernel takes.
+        doubt: By which factor the whole is typically off, 1 = not at all.
+    """
+
+    seconds: FloatArray
+    doubt: float
+
+
+@dataclass(frozen=True, eq=False)
+class CostNetwork:
+    """Weights, and what they were trained on.
+
+    Attributes:
+        weights: By name.
+        op_types: Known op types; the embedding's first row is any other's.
+        descriptors: Of the settings that were trained on, ``float32[S, len(DEVICE_FEATURES)]``.
+        about: How it was made, for whoever asks.
+    """
+
+    weights: Mapping[str, NDArray[np.float32]]
+    op_types: tuple[str, ...]
+    descriptors: NDArray[np.float32]
+    about: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, path: str | Path) -> CostNetwork:
+        """Read a checkpoint.
+
+        Raises:
+            CheckpointError: It is none, or one for other features.
+        """
+        try:
+            arrays = read_arrays(path)
+            card = json.loads(str(arrays["card"]))
+            if card["schema"] != SCHEMA or card["features"] != [*OP_FEATURES, *DEVICE_FEATURES]:
+                raise CheckpointError(
+                    f"{path} was trained for other features than those of this release; use its own, "
+                    f"or train it anew with ov-autoplace pretrain"
+                )
+            weights = {k.removeprefix("weights."): v for k, v in arrays.items() if k.startswith("weights.")}
+            descriptors = np.asarray(arrays["descriptors"], dtype=np.float32)
+            return cls(weights, tuple(card["op_types"]), descriptors, card["about"])
+        except (KeyError, ValueError, TypeError) as cause:
+            raise CheckpointError(f"{path} is no network of costs: {cause}") from cause
+
+    @functools.cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {op_type: i + 1 for i, op_type in enumerate(self.op_types)}
+
+    def rows(self, op_types: tuple[str, ...]) -> IntArray:
+        """Rows of the embedding, ``int64[N]``."""
+        return np.array([self._row_of.get(op_type, 0) for op_type in op_types], dtype=np.int64)
+
+    def knows(self, device: DeviceProfile) -> bool:
+        """Whether training has seen anything like a device."""
+        distance = np.abs(self.descriptors - descriptor(device)).max(axis=1)
+        return bool(distance.min(initial=np.inf) <= _FAR)
+
+    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
+        """What ops take on a device, with the launch left out."""
+        inputs = OpInputs.of(ops, device)
+        correction, gate, doubt = self.forward(inputs)
+        seconds = inputs.seconds * np.exp(correction) * gate
+        total = float(seconds.sum())
+        share = seconds / total if total > 0 else seconds
+        return Prediction(seconds, float(np.exp(share @ doubt)))
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint that :meth:`load` reads: arrays and a card, nothing that is executed.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        card = {
+            "schema": SCHEMA,
+            "features": [*OP_FEATURES, *DEVICE_FEATURES],
+            "op_types": self.op_types,
+            "about": self.about,
+        }
+        buffer = io.BytesIO()
+        arrays: dict[str, Any] = {f"weights.{name}": value for name, value in self.weights.items()}
+        arrays |= {"card": np.array(json.dumps(card)), "descriptors": self.descriptors}
+        np.savez_compressed(buffer, **arrays)
+        write_atomically(path, buffer.getvalue())
+
+    def forward(self, inputs: OpInputs) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Correction, gate and doubt of each op, ``float64[N]`` each."""
+        w = self.weights
+        producer, consumer = inputs.edges[:, 0], inputs.edges[:, 1]
+        h = _relu(w["embedding"][self.rows(inputs.op_types)] + inputs.values @ w["values"])
+        for layer in range(sum(name.endswith(".self") for name in w)):
+            own, read, write, bias = (w[f"{layer}.{part}"] for part in ("self", "in", "out", "bias"))
+            received = _means(h @ read, producer, consumer) + _means(h @ write, consumer, producer)
+            h = h + _relu(h @ own + received + bias)
+        out = _relu(h @ w["head.0"] + w["head.0.bias"]) @ w["head.1"] + w["head.1.bias"]
+        correction = np.clip(out[:, 0].astype(np.float64), -MOST_CORRECTION, MOST_CORRECTION)
+        return correction, 1.0 / (1.0 + np.exp(-out[:, 1].astype(np.float64))), out[:, 2].astype(np.float64)
+
+
+def _relu(x: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.maximum(x, 0.0)
+
+
+def _means(values: NDArray[np.float32], source: IntArray, target: IntArray) -> NDArray[np.float32]:
+    """Mean of the rows that each row receives, ``float32[N, H]``; 0 where there are none."""
+    order = np.argsort(target, kind="stable")
+    counts = np.bincount(target, minlength=len(values))
+    result = np.zeros_like(values)
+    receives = np.flatnonzero(counts)
+    if len(receives):
+        starts = np.cumsum(counts) - counts
+        sums = np.add.reduceat(values[source[order]], starts[receives], axis=0)
+        result[receives] = sums / counts[receives, None]
+    return result
+
+
+@functools.cache
+def shipped_network() -> CostNetwork:
+    """The one that comes with the package, read once per process."""
+    return CostNetwork.load(Path(__file__).with_name(_SHIPPED))

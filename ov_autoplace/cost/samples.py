@@ -1,0 +1,243 @@
+"""What operations were measured to take on the devices of one kind of machine, as one file.
+
+A file is an ``.npz`` without pickled objects. It holds N networks, S settings of devices, and M measurements,
+each of one network on one setting. It knows nothing of the features that a network of costs sees, so that
+those may change without measuring anew. Values of all networks (or measurements) follow each other in one
+array, and ``FIELD.sizes`` says how many belong to each.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.files import read_arrays, write_atomically
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.target import DeviceProfile, Target
+from ov_autoplace.cost.target_json import target_of_text, target_text
+from ov_autoplace.errors import TrainingError
+
+__all__ = ["CostSamples", "Measurement", "Network", "Setting"]
+
+_SCHEMA = 1
+_NETWORK = {
+    "op_types": np.str_,
+    "precisions": np.str_,
+    "flops": np.float32,
+    "weight_bytes": np.float32,
+    "input_bytes": np.float32,
+    "output_bytes": np.float32,
+    "steps": np.int32,
+    "ranks": np.int32,
+    "dims": np.int32,
+    "edges": np.int32,
+}
+_MEASUREMENT = {"kernel_of": np.int32, "kernel_seconds": np.float32, "kernel_nodes": np.int32}
+_ONE_EACH = ("network", "setting", "seconds", "spread")
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network whose ops were measured.
+
+    Attributes:
+        name: Unique in a file.
+        family: Which kind of network it is; what is held out is held out by family.
+        ops: The N ops that run.
+    """
+
+    name: str
+    family: str
+    ops: OpGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A device as it was set up when networks were measured on it.
+
+    Attributes:
+        name: What to call it, like ``CPU, 2 threads, bf16``.
+        device: The device without what was set; the same for all settings of one device.
+        targets: What is known of it: as it was calibrated, and as it tells of itself.
+    """
+
+    name: str
+    device: str
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """One network on one setting.
+
+    Attributes:
+        network, setting: Positions in the file.
+        seconds: Of an inference, undisturbed.
+        spread: Relative distance of the upper from the lower quartile of its samples.
+        kernel_of: Which of K kernels computes each op, ``int32[N]``; -1 = none that was seen.
+        kernel_seconds: Times of the kernels, ``float64[K]``, which add up to ``seconds`` without the launch.
+        kernel_nodes: Nodes that the device ran for each, ``int32[K]``.
+    """
+
+    network: int
+    setting: int
+    seconds: float
+    spread: float
+    kernel_of: IntArray
+    kernel_seconds: FloatArray
+    kernel_nodes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class CostSamples:
+    """All that a file holds."""
+
+    networks: tuple[Network, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+
+    def known_of(self, setting: int) -> list[tuple[DeviceProfile, float]]:
+        """What a user may know of the device of a setting, and of the seconds of a launch there.
+
+        That is what its targets say; and where other settings are of the same device and precision on more
+        threads, what follows from those for fewer threads.
+        """
+        own = self.settings[setting]
+        device = own.targets[0].devices[0]
+        known = [(target.devices[0], float(target.transfers.launch_seconds[0])) for target in own.targets]
+        wider = [
+            other
+            for other in self.settings
+            if (other.device, other.targets[0].devices[0].precision) == (own.device, device.precision)
+            and other.targets[0].devices[0].threads > device.threads
+        ]
+        if wider:
+            widest = max(wider, key=lambda other: other.targets[0].devices[0].threads)
+            known += [
+                (target.devices[0].on_threads(device.threads), float(target.transfers.launch_seconds[0]))
+                for target in widest.targets
+            ]
+        return known
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of the networks."""
+        return frozenset(network.name for network in self.networks)
+
+    def save(self, path: str | Path) -> None:
+        """Write the file.
+
+        Raises:
+            OutputError: It cannot be written.
+        """
+        graphs = [_fields(network.ops) for network in self.networks]
+        arrays: dict[str, NDArray[Any]] = {
+            "schema": np.array(_SCHEMA),
+            "names": np.array([network.name for network in self.networks], dtype=np.str_),
+            "families": np.array([network.family for network in self.networks], dtype=np.str_),
+            "settings": np.array([setting.name for setting in self.settings], dtype=np.str_),
+            "devices": np.array([setting.device for setting in self.settings], dtype=np.str_),
+            "targets": np.array([target_text(t) for s in self.settings for t in s.targets], dtype=np.str_),
+            "targets.sizes": np.array([len(setting.targets) for setting in self.settings], dtype=np.int64),
+        }
+        for field, dtype in _NETWORK.items():
+            arrays |= _joined(field, [graph[field] for graph in graphs], dtype)
+        for field, dtype in _MEASUREMENT.items():
+            arrays |= _joined(field, [getattr(m, field) for m in self.measurements], dtype)
+        for field in _ONE_EACH:
+            arrays[field] = np.array([getattr(m, field) for m in self.measurements])
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **arrays)
+        write_atomically(path, buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> CostSamples:
+        """Read a file.
+
+        Raises:
+            TrainingError: It is no such file, or contradicts itself.
+        """
+        try:
+            arrays = read_arrays(path)
+            return cls._of(arrays)
+        except (KeyError, ValueError, IndexError) as cause:
+            raise TrainingError(f"{path} holds no costs that were collected: {cause}") from cause
+
+    @classmethod
+    def _of(cls, arrays: dict[str, NDArray[Any]]) -> CostSamples:
+        if int(arrays["schema"]) != _SCHEMA:
+            raise ValueError(f"its version is {arrays['schema']}, and this package reads {_SCHEMA}")
+        parts = {field: _parts(arrays, field) for field in (*_NETWORK, *_MEASUREMENT, "targets")}
+        networks = tuple(
+            Network(str(name), str(family), _graph({field: parts[field][i] for field in _NETWORK}))
+            for i, (name, family) in enumerate(zip(arrays["names"], arrays["families"], strict=True))
+        )
+        told = zip(arrays["settings"], arrays["devices"], parts["targets"], strict=True)
+        settings = tuple(
+            Setting(str(name), str(device), tuple(target_of_text(str(text), str(name)) for text in texts))
+            for name, device, texts in told
+        )
+        measurements = tuple(
+            Measurement(
+                int(arrays["network"][i]),
+                int(arrays["setting"][i]),
+                float(arrays["seconds"][i]),
+                float(arrays["spread"][i]),
+                frozen_array(parts["kernel_of"][i], np.int32),
+                frozen_array(parts["kernel_seconds"][i], np.float64),
+                frozen_array(parts["kernel_nodes"][i], np.int32),
+            )
+            for i in range(len(arrays["network"]))
+        )
+        return cls(networks, settings, measurements)
+
+
+def _fields(ops: OpGraph) -> dict[str, NDArray[Any]]:
+    ranks = [len(shape) for shape in ops.shapes]
+    dims = [dim for shape in ops.shapes for dim in shape]
+    return {
+        "op_types": np.array(ops.op_types, dtype=np.str_),
+        "precisions": np.array(ops.precisions, dtype=np.str_),
+        "ranks": np.array(ranks),
+        "dims": np.array(dims),
+        "edges": ops.edges.ravel(),
+        **{
+            field: getattr(ops, field)
+            for field in ("flops", "weight_bytes", "input_bytes", "output_bytes", "steps")
+        },
+    }
+
+
+def _graph(fields: dict[str, NDArray[Any]]) -> OpGraph:
+    shapes = np.split(fields["dims"], np.cumsum(fields["ranks"])[:-1])
+    return OpGraph(
+        op_types=tuple(map(str, fields["op_types"])),
+        precisions=tuple(map(str, fields["precisions"])),
+        shapes=tuple(tuple(shape.tolist()) for shape in shapes),
+        edges=frozen_array(fields["edges"].reshape(-1, 2), np.int32),
+        steps=frozen_array(fields["steps"], np.int32),
+        **{
+            field: frozen_array(fields[field], np.float64)
+            for field in ("flops", "weight_bytes", "input_bytes", "output_bytes")
+        },
+    )
+
+
+def _joined(field: str, parts: Sequence[NDArray[Any]], dtype: Any) -> dict[str, NDArray[Any]]:
+    values = np.concatenate([np.asarray(part) for part in parts]) if parts else np.empty(0)
+    sizes = np.array([len(part) for part in parts], dtype=np.int64)
+    return {field: values.astype(dtype), f"{field}.sizes": sizes}
+
+
+def _parts(arrays: dict[str, NDArray[Any]], field: str) -> list[NDArray[Any]]:
+    sizes = arrays[f"{field}.sizes"]
+    if int(sizes.sum()) != len(arrays[field]):
+        raise ValueError(f"{field} has {len(arrays[field])} values, and {int(sizes.sum())} are counted")
+    return np.split(arrays[field], np.cumsum(sizes)[:-1]) if len(sizes) else []

@@ -1,0 +1,253 @@
+"""Collecting costs: what the ops of many networks take on the devices of this machine, to learn from."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import openvino as ov
+
+from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.files import temporary_folder
+from ov_autoplace._base.progress import Progress
+from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
+from ov_autoplace.devices.names import core_with, full_device_name, libraries_of
+from ov_autoplace.devices.widths import Cores, Width, is_cpu, widths_here
+from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.passes import FOLDED, static_shapes
+from ov_autoplace.graph.prepare import PreparedModel
+from ov_autoplace.measure.attribution import Attribution, attribute
+from ov_autoplace.measure.calibrate import calibrate, reported_precisions
+from ov_autoplace.measure.isolation.interface import profiler_for
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.model_file import save_ir
+from ov_autoplace.measure.node_counts import NodeCount, count_nodes
+from ov_autoplace.measure.timing import mood_of, time_in_turns
+
+if TYPE_CHECKING:
+    from ov_autoplace.graph.computation_graph import ComputationGraph
+    from ov_autoplace.measure.isolation.interface import Profiler
+
+__all__ = ["NamedModel", "collect"]
+
+_log = logging.getLogger("ov_autoplace")
+
+_FLOATS = frozenset({"f32", "bf16", "f16"})
+_COUNTING_SECONDS, _FEWEST, _MOST = 0.1, 5, 300
+# A process that has compiled so many models is ended: what it keeps of them makes later ones slower.
+_MODELS_OF_A_PROCESS = 25
+_SAVED_EVERY_SECONDS = 60.0
+
+
+class NamedModel(NamedTuple):
+    """A network to measure, its unique name, and which kind of network it is."""
+
+    name: str
+    family: str
+    model: ov.Model
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """A setting, and how models are compiled for it."""
+
+    setting: Setting
+    device: str
+    properties: Mapping[str, str]
+
+    @property
+    def launch_seconds(self) -> float:
+        return float(self.setting.targets[0].transfers.launch_seconds[0])
+
+
+def collect(
+    models: Iterable[NamedModel],
+    path: str | Path,
+    core: ov.Core,
+    devices: Sequence[str],
+    *,
+    label: str = "",
+    seconds: float = float("inf"),
+    progress: Progress | None = None,
+) -> CostSamples:
+    """Measure networks on every device, width and precision, and keep all of it in one file.
+
+    What the file holds already is not measured again, so that an interrupted collection goes on where it was.
+    A network that a device refuses is left out, with a line in the log.
+
+    Args:
+        models: The networks; each is made when its turn comes.
+        path: The file, which is written about once a minute and at the end.
+        core: Where the devices are.
+        devices: Their names.
+        label: Added to the names of the settings, for what the environment says of a device, such as
+            ``ONEDNN_MAX_CPU_ISA``.
+        seconds: After which no further network is begun.
+        progress: Called with (done, 0, name of the network).
+
+    Returns:
+        All that the file holds now.
+
+    Raises:
+        OutputError: The file cannot be written.
+        TrainingError: The file is there, and is no such file.
+        ProfilingError: A device fails at the models of one op by which it is calibrated.
+    """
+    path, ends = Path(path), time.monotonic() + seconds
+    samples = CostSamples.load(path) if path.exists() else CostSamples()
+    places = [place for device in devices for place in _places(core, device, label, samples.settings)]
+    new = tuple(p.setting for p in places if p.setting.name not in {s.name for s in samples.settings})
+    samples = replace(samples, settings=(*samples.settings, *new))
+    position = {setting.name: s for s, setting in enumerate(samples.settings)}
+    done = {(samples.networks[m.network].name, m.setting) for m in samples.measurements}
+    profiler = profiler_for(core, devices)
+    saved, count = time.monotonic(), 0
+    try:
+        for named in models:
+            if time.monotonic() >= ends:
+                break
+            missing = [p for p in places if (named.name, position[p.setting.name]) not in done]
+            if not missing:
+                continue
+            if progress is not None:
+                progress(len(samples.names), 0, named.name)
+            try:
+                samples = _measured(samples, named, missing, position, profiler)
+            except (AutoplaceError, RuntimeError) as cause:
+                _log.info("%s is left out: %s", named.name, cause)
+            count += 1
+            if count % _MODELS_OF_A_PROCESS == 0 and isinstance(profiler, IsolatedProfiler):
+                profiler.restart()
+            if time.monotonic() - saved > _SAVED_EVERY_SECONDS:
+                samples.save(path)
+                saved = time.monotonic()
+    finally:
+        if isinstance(profiler, IsolatedProfiler):
+            profiler.close()
+        samples.save(path)
+    return samples
+
+
+def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) -> list[_Place]:
+    """The settings of a device: each width of a CPU, in each precision that it computes in."""
+    widths: list[Width | None] = [None]
+    if is_cpu(core, device):
+        widths += [width for width in widths_here(core, device) if not width.cores]
+    places = []
+    found = {setting.name: setting for setting in known}
+    for width in widths:
+        for precision in reported_precisions(core, device, {}):
+            if precision not in _FLOATS:
+                continue
+            threads = Cores.of_this_process().all if width is None else width.threads
+            counted = f", {threads} threads" if is_cpu(core, device) else ""
+            kind = f"{full_device_name(core, device) or device}{label and ', ' + label}"
+            name = f"{kind}{counted}, {precision}"
+            properties = {"INFERENCE_PRECISION_HINT": precision, **(width.properties if width else {})}
+            setting = found.get(name)
+            if setting is None:
+                alone = core_with(libraries_of(core, (device,)))
+                alone.set_property(device, properties)
+                calibrated = replace(calibrate(alone, (device,), quick=True), samples=())
+                setting = Setting(name, kind, (calibrated, generic_target(alone, (device,))))
+            places.append(_Place(setting, device, properties))
+    return places
+
+
+def _measured(
+    samples: CostSamples,
+    named: NamedModel,
+    places: Sequence[_Place],
+    position: Mapping[str, int],
+    profiler: Profiler,
+) -> CostSamples:
+    """The samples with one more network, or with more settings of one that is there."""
+    prepared = PreparedModel.of(named.model).then((static_shapes(None), *FOLDED))
+    ops, kept = OpGraph.of(prepared.graph)
+    counts, turns = {}, {}
+    with temporary_folder() as folder:
+        ir = str(save_ir(prepared.model, folder))
+        high = input_ranges(prepared.model)
+        for place in places:
+            counting = profiler.compile(
+                ir, place.device, {**place.properties, "PERF_COUNT": "YES"}, None, high
+            )
+            counts[place.setting.name] = count_nodes(counting, _COUNTING_SECONDS, _FEWEST, _MOST)
+            del counting
+        plain = {
+            place.setting.name: profiler.compile(ir, place.device, dict(place.properties), None, high)
+            for place in places
+        }
+        turns = time_in_turns(plain)
+    mood = mood_of(list(turns.values()))
+    names = [network.name for network in samples.networks]
+    networks = samples.networks
+    if named.name not in names:
+        names.append(named.name)
+        networks = (*networks, Network(named.name, named.family, ops))
+    measurements = []
+    for place in places:
+        name = place.setting.name
+        latencies = mood.samples(turns[name])
+        lower, median, upper = np.quantile(latencies, [0.25, 0.5, 0.75])
+        kernel_of, seconds, nodes = _kernels(
+            prepared.graph, kept, counts[name], float(median), place.launch_seconds
+        )
+        measurements.append(
+            Measurement(
+                names.index(named.name),
+                position[name],
+                float(median),
+                float((upper - lower) / median),
+                kernel_of,
+                seconds,
+                nodes,
+            )
+        )
+    return replace(samples, networks=networks, measurements=(*samples.measurements, *measurements))
+
+
+def _kernels(
+    graph: ComputationGraph, kept: IntArray, count: NodeCount, seconds: float, launch: float
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Kernel of each op that runs, and seconds and nodes of each kernel.
+
+    The times add up to those of an inference without the launch: what the counted inferences took longer than
+    their nodes is spread evenly over these, and all is scaled to the inferences that were not counted.
+    """
+    found = attribute(graph, count.nodes, count.seconds)
+    label = _labels(graph, found)
+    used, kernel = np.unique(label[label >= 0], return_inverse=True)
+    kernel_of = np.full(len(graph), -1, dtype=np.int64)
+    kernel_of[label >= 0] = kernel
+    runs = kernel_of >= 0
+    times = np.bincount(kernel_of[runs], weights=found.op_seconds[runs], minlength=len(used))
+    nodes = np.bincount(kernel_of[runs], weights=found.nodes_run[runs], minlength=len(used))
+    told = float(times.sum()) + found.unassigned_seconds
+    dispatch = max(float(count.latencies.mean()) - launch - told, 0.0) / max(float(nodes.sum()), 1.0)
+    spread = np.asarray(times + dispatch * nodes, dtype=np.float64)
+    total = float(spread.sum())
+    if total > 0:
+        spread *= max(seconds - launch, 0.0) / total
+    return (
+        frozen_array(kernel_of[kept], np.int32),
+        frozen_array(spread, np.float64),
+        frozen_array(nodes, np.int32),
+    )
+
+
+def _labels(graph: ComputationGraph, found: Attribution) -> IntArray:
+    """A number for the kernel of each op, ``int64[N]``; -1 = none."""
+    label = np.where(found.nodes_run > 0, np.arange(len(graph)), -1)
+    for group in found.fused:
+        members = [graph.index[name] for name in group]
+        label[members] = members[0]
+    return np.asarray(label, dtype=np.int64)

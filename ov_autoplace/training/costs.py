@@ -1,0 +1,363 @@
+"""Training the network of costs on what was collected, and judging it beside the roofline."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ov_autoplace._base.arrays import FloatArray, IntArray
+from ov_autoplace._base.progress import Progress
+from ov_autoplace._version import __version__
+from ov_autoplace.cost.analytic import Roofline
+from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
+from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork
+from ov_autoplace.cost.samples import CostSamples, Measurement
+from ov_autoplace.errors import OptionError, TrainingError
+from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
+
+__all__ = ["CostSettings", "Judgement", "judge", "train_costs"]
+
+_log = logging.getLogger("ov_autoplace")
+
+_DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
+_RARE = 3  # networks in which an op type has to occur to have a row of its own
+_WHOLE, _RATIO, _DOUBT, _FINE = 1.0, 0.5, 0.1, 0.5  # weights of the parts of the loss
+
+
+@dataclass(frozen=True)
+class CostSettings:
+    """How a network of costs is trained.
+
+    Attributes:
+        seed: Of weights and batches.
+        hidden: Width of the network.
+        layers: Rounds of messages; with 0, every op is predicted by itself.
+        epochs: Passes over the networks.
+        networks_per_step: Networks in a batch, each with all its settings.
+        learning_rate: Of AdamW, with a warm-up and a cosine decay.
+        weight_decay: Of AdamW.
+        average: Decay of the running average of weights that is saved.
+        threads: Threads that training runs on; 0 = all cores. Another number rounds sums differently.
+    """
+
+    seed: int = 0
+    hidden: int = 64
+    layers: int = 2
+    epochs: int = 40
+    networks_per_step: int = 8
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-3
+    average: float = 0.99
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("hidden", "epochs", "networks_per_step", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
+        for name in ("seed", "layers", "weight_decay", "threads"):
+            if getattr(self, name) < 0:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be at least 0")
+        if not 0 <= self.average < 1:
+            raise OptionError(f"average is {self.average}; it must be at least 0 and below 1")
+
+
+@dataclass(frozen=True, eq=False)
+class _Example:
+    """One measurement as the network sees it."""
+
+    inputs: OpInputs
+    rows: IntArray
+    kernel_of: IntArray
+    kernel_seconds: FloatArray
+    seconds: float
+    launch: float
+
+
+class _Model(nn.Module):
+    """The network of :mod:`ov_autoplace.cost.learned`, to be trained."""
+
+    def __init__(self, types: int, settings: CostSettings) -> None:
+        super().__init__()
+        width = settings.hidden
+        self.embedding = nn.Parameter(0.1 * torch.randn(types + 1, width))
+        inputs = len(OP_FEATURES) + len(DEVICE_FEATURES)
+        self.values = nn.Parameter(torch.randn(inputs, width) / math.sqrt(inputs))
+        self.layers = nn.ModuleList(nn.ParameterDict(_layer(width)) for _ in range(settings.layers))
+        self.head0 = nn.Linear(width, width)
+        self.head1 = nn.Linear(width, 3)
+        with torch.no_grad():
+            self.head1.weight.mul_(0.1)
+            self.head1.bias.copy_(torch.tensor([0.0, 2.0, -1.0]))
+
+    def forward(self, rows: Tensor, values: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Tensor]:
+        """Correction, logarithm of the gate, and doubt of each op."""
+        h = torch.relu(self.embedding[rows] + values @ self.values)
+        for layer in self.layers:
+            received = propagate(topology, h @ layer["in"], reduce="mean")
+            received = received + propagate(topology.reversed, h @ layer["out"], reduce="mean")
+            h = h + torch.relu(h @ layer["self"] + received + layer["bias"])
+        out = self.head1(torch.relu(self.head0(h)))
+        correction = out[:, 0].clamp(-MOST_CORRECTION, MOST_CORRECTION)
+        return correction, nn.functional.logsigmoid(out[:, 1]), out[:, 2]
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """By the names of :class:`~ov_autoplace.cost.learned.CostNetwork`."""
+        named: dict[str, Tensor] = {"embedding": self.embedding, "values": self.values}
+        for number, layer in enumerate(self.layers):
+            named |= {f"{number}.{part}": value for part, value in layer.items()}
+        for name, linear in (("head.0", self.head0), ("head.1", self.head1)):
+            named |= {name: linear.weight.T, f"{name}.bias": linear.bias}
+        return {name: value.detach().numpy().astype(np.float32) for name, value in named.items()}
+
+
+def _layer(width: int) -> dict[str, nn.Parameter]:
+    parts = {
+        part: nn.Parameter(torch.randn(width, width) / math.sqrt(width)) for part in ("self", "in", "out")
+    }
+    return {**parts, "bias": nn.Parameter(torch.zeros(width))}
+
+
+def train_costs(
+    samples: Sequence[CostSamples],
+    settings: CostSettings,
+    *,
+    progress: Progress | None = None,
+) -> CostNetwork:
+    """Train a network of costs.
+
+    Args:
+        samples: One file's for each kind of machine. What is held out is not to be among them.
+        settings: How.
+        progress: Called with (epochs done, all, text).
+
+    Raises:
+        TrainingError: There is nothing to learn from.
+    """
+    if not any(one.measurements for one in samples):
+        raise TrainingError("there are no measurements to train on; collect some with ov-autoplace collect")
+    torch.manual_seed(settings.seed)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(settings.threads or threads)
+    try:
+        return _train(samples, settings, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
+    op_types = _vocabulary(samples)
+    blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
+    networks = _examples(samples, blank)
+    model = _Model(len(op_types), settings)
+    averaged = torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(settings.average)
+    )
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
+    per_epoch = -(-len(networks) // settings.networks_per_step)
+    steps = settings.epochs * per_epoch
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, settings.learning_rate, total_steps=steps, pct_start=min(0.1, 100 / steps)
+    )
+    random = np.random.default_rng(settings.seed)
+    for epoch in range(settings.epochs):
+        order, losses = random.permutation(len(networks)), []
+        for begin in range(0, len(order), settings.networks_per_step):
+            batch = [networks[i] for i in order[begin : begin + settings.networks_per_step]]
+            loss = _loss(model, batch, random)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            averaged.update_parameters(model)
+            losses.append(loss.item())
+        if progress is not None:
+            progress(epoch + 1, settings.epochs, f"loss {np.mean(losses):.4f}")
+    settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
+    descriptors = np.stack([descriptor(known) for one, s in settings_of for known, _ in one.known_of(s)])
+    about = {
+        "package": __version__,
+        "settings": asdict(settings),
+        "messages": message_library(),
+        "networks": len(networks),
+        "measurements": sum(len(one.measurements) for one in samples),
+        "devices": [setting.name for one in samples for setting in one.settings],
+    }
+    trained: _Model = averaged.module
+    return CostNetwork(trained.weights(), op_types, descriptors, about)
+
+
+def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:
+    count: dict[str, int] = {}
+    for one in samples:
+        for network in one.networks:
+            for op_type in set(network.ops.op_types):
+                count[op_type] = count.get(op_type, 0) + 1
+    return tuple(sorted(op_type for op_type, networks in count.items() if networks >= _RARE))
+
+
+def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list[list[_Example]]]:
+    """By network and setting, what each profile makes of it that a user may have of the device."""
+    found: list[list[list[_Example]]] = []
+    for one in samples:
+        by_network: list[list[list[_Example]]] = [[] for _ in one.networks]
+        for measurement in one.measurements:
+            ops = one.networks[measurement.network].ops
+            if not len(measurement.kernel_seconds) or not len(ops):
+                continue
+            rows = network.rows(ops.op_types)
+            by_network[measurement.network].append(
+                [
+                    _Example(
+                        OpInputs.of(ops, device),
+                        rows,
+                        measurement.kernel_of,
+                        measurement.kernel_seconds,
+                        measurement.seconds,
+                        launch,
+                    )
+                    for device, launch in one.known_of(measurement.setting)
+                ]
+            )
+        found += [settings for settings in by_network if settings]
+    return found
+
+
+def _loss(
+    model: _Model, batch: Sequence[Sequence[Sequence[_Example]]], random: np.random.Generator
+) -> Tensor:
+    """Error of kernels, of whole models, and of the ratio between settings of one model."""
+    examples, group = [], []
+    for number, settings in enumerate(batch):
+        for targets in settings:
+            examples.append(targets[int(random.integers(len(targets)))])
+            group.append(number)
+    offsets = np.cumsum([0, *(len(e.rows) for e in examples)])
+    rows = torch.from_numpy(np.concatenate([e.rows for e in examples]))
+    values = torch.from_numpy(np.concatenate([e.inputs.values for e in examples]))
+    edges = np.concatenate(
+        [e.inputs.edges.astype(np.int64) + offset for e, offset in zip(examples, offsets[:-1], strict=True)]
+    )
+    topology = Topology(torch.from_numpy(edges[:, 0].copy()), torch.from_numpy(edges[:, 1].copy()), len(rows))
+    correction, gate, doubt = model(rows, values, topology)
+    base = torch.from_numpy(np.concatenate([e.inputs.seconds for e in examples]).astype(np.float32))
+    seconds = base * torch.exp(correction + gate)
+
+    owner = torch.from_numpy(np.repeat(np.arange(len(examples)), np.diff(offsets)))
+    launch = torch.tensor([e.launch for e in examples], dtype=torch.float32)
+    truth = torch.tensor([e.seconds for e in examples], dtype=torch.float32)
+    total = torch.zeros(len(examples)).index_add(0, owner, seconds)
+    error = torch.log((total + launch) / truth)
+    share = (seconds / total.clamp(min=1e-9)[owner]).detach()
+    uncertain = torch.zeros(len(examples)).index_add(0, owner, share * doubt)
+    doubting = (error.detach().abs() * torch.exp(-uncertain) + uncertain).mean()
+
+    kernel, kernel_truth, kernel_owner, start = [], [], [], 0
+    for number, e in enumerate(examples):
+        kernel.append(np.where(e.kernel_of >= 0, e.kernel_of + start, -1))
+        kernel_truth.append(e.kernel_seconds)
+        kernel_owner.append(np.full(len(e.kernel_seconds), number))
+        start += len(e.kernel_seconds)
+    kernel_of = torch.from_numpy(np.concatenate(kernel).astype(np.int64))
+    runs = kernel_of >= 0
+    predicted = torch.zeros(start).index_add(0, kernel_of[runs], seconds[runs])
+    true = torch.from_numpy(np.concatenate(kernel_truth).astype(np.float32))
+    of = torch.from_numpy(np.concatenate(kernel_owner))
+    off = torch.log((predicted + _DISPATCH) / (true + _DISPATCH)).abs()
+    weight = true / truth[of] + 1.0 / torch.bincount(of, minlength=len(examples))[of]
+    fine = torch.zeros(len(examples)).index_add(0, of, weight * off).mean()
+    # What the device does not run at all takes none of the time.
+    idle = torch.zeros(len(examples)).index_add(0, owner[~runs], seconds[~runs]) / truth
+
+    groups = torch.tensor(group)
+    means = torch.zeros(len(batch)).index_add(0, groups, error) / torch.bincount(groups, minlength=len(batch))
+    ratio = (error - means[groups]).abs().mean()
+    return _WHOLE * error.abs().mean() + _FINE * fine + idle.mean() + _RATIO * ratio + _DOUBT * doubting
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """How far predictions are off, over M measurements.
+
+    Attributes:
+        factors: Natural logarithm of predicted over measured latency, ``float64[M]``.
+        ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
+        ratios: Error of the logarithm of the ratio between two settings of one network, ``float64[P]``.
+        doubts: By which factor each says it is typically off, ``float64[M]``.
+    """
+
+    factors: FloatArray
+    ranks: FloatArray
+    ratios: FloatArray
+    doubts: FloatArray
+
+    def summary(self) -> dict[str, float]:
+        """Typical factor, 90th percentile of the error, worst factor, rank and error of ratios."""
+        off = np.abs(self.factors)
+        return {
+            "typical": float(np.exp(np.median(off))),
+            "p90_error": float(np.exp(np.quantile(off, 0.9)) - 1),
+            "worst": float(np.exp(off.max())),
+            "rank": float(np.nanmedian(self.ranks)),
+            "ratio_error": float(np.exp(np.median(self.ratios)) - 1) if len(self.ratios) else math.nan,
+        }
+
+
+def judge(
+    samples: CostSamples,
+    network: CostNetwork | None,
+    known: int = 0,
+    settings: Sequence[int] | None = None,
+) -> Judgement:
+    """Compare predictions with what was measured.
+
+    Args:
+        samples: What was measured.
+        network: Whose predictions; ``None`` = the roofline's.
+        known: What is known of the device, by its position in :meth:`CostSamples.known_of`: 0 = it was
+            calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads where
+            it runs on fewer; settings of which that is not known are left out.
+        settings: Positions of the settings to judge; all when ``None``.
+    """
+    from scipy.stats import spearmanr
+
+    factors, ranks, doubts = [], [], []
+    of_network: dict[int, list[float]] = {}
+    for m in samples.measurements:
+        if settings is not None and m.setting not in settings:
+            continue
+        profiles = samples.known_of(m.setting)
+        if known >= len(profiles):
+            continue
+        ops, (device, launch) = samples.networks[m.network].ops, profiles[known]
+        if network is None:
+            seconds, doubt = Roofline.of(ops, device).seconds, math.nan
+        else:
+            prediction = network.predict(ops, device)
+            seconds, doubt = prediction.seconds, prediction.doubt
+        factor = math.log((float(seconds.sum()) + launch) / m.seconds)
+        factors.append(factor)
+        doubts.append(doubt)
+        ranks.append(_rank(spearmanr, seconds, m))
+        of_network.setdefault(m.network, []).append(factor)
+    pairs = ((own, i, j) for own in of_network.values() for i in range(len(own)) for j in range(i))
+    ratios = [abs(own[i] - own[j]) for own, i, j in pairs]
+    return Judgement(np.array(factors), np.array(ranks), np.array(ratios), np.array(doubts))
+
+
+def _rank(spearmanr: Callable[..., Any], seconds: FloatArray, m: Measurement) -> float:
+    runs = m.kernel_of >= 0
+    predicted = np.bincount(m.kernel_of[runs], weights=seconds[runs], minlength=len(m.kernel_seconds))
+    if len(predicted) < 4 or np.ptp(predicted) == 0 or np.ptp(m.kernel_seconds) == 0:
+        return math.nan
+    return float(spearmanr(predicted, m.kernel_seconds)[0])

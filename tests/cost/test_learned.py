@@ -1,0 +1,142 @@
+"""The network of costs as it is used: what it may claim, and where the roofline speaks instead."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from collected import NETWORKS, networks, profile, target
+from ov_autoplace.cost.analytic import ANALYTIC, Roofline
+from ov_autoplace.cost.estimate import LEARNED, estimated_table, estimates
+from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
+from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.errors import CheckpointError
+from ov_autoplace.graph.coarsen import coarsen
+from ov_autoplace.graph.extract import extract
+from random_models import random_model
+
+OPS = NETWORKS[0].ops
+TYPES = tuple(sorted(set(OPS.op_types)))
+
+
+def random_network(hidden: int = 8, layers: int = 2, seed: int = 0) -> CostNetwork:
+    """Random weights."""
+    random = np.random.default_rng(seed)
+    sizes = {
+        "embedding": (len(TYPES) + 1, hidden),
+        "values": (len(OP_FEATURES) + len(DEVICE_FEATURES), hidden),
+        "head.0": (hidden, hidden),
+        "head.0.bias": (hidden,),
+        "head.1": (hidden, 3),
+        "head.1.bias": (3,),
+    }
+    for layer in range(layers):
+        sizes |= {f"{layer}.{part}": (hidden, hidden) for part in ("self", "in", "out")}
+        sizes[f"{layer}.bias"] = (hidden,)
+    weights = {name: 0.3 * random.standard_normal(size, dtype=np.float32) for name, size in sizes.items()}
+    known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
+    return CostNetwork(weights, TYPES, known, {"made": "by a test"})
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """A network of random weights is the one that the package ships."""
+    network = random_network()
+    monkeypatch.setattr("ov_autoplace.cost.estimate.shipped_network", lambda: network)
+    return network
+
+
+def test_messages_are_means_of_producers_and_consumers():
+    network = random_network(layers=1)
+    inputs = OpInputs.of(OPS, profile(2))
+    w = network.weights
+    h = np.maximum(w["embedding"][network.rows(inputs.op_types)] + inputs.values @ w["values"], 0.0)
+    received = np.zeros_like(h)
+    for n in range(len(OPS)):
+        for row, part in ((1, "in"), (0, "out")):
+            others = OPS.edges[OPS.edges[:, row] == n][:, 1 - row]
+            if len(others):
+                received[n] += (h[others] @ w[f"0.{part}"]).mean(axis=0)
+    h = h + np.maximum(h @ w["0.self"] + received + w["0.bias"], 0.0)
+    out = np.maximum(h @ w["head.0"] + w["head.0.bias"], 0.0) @ w["head.1"] + w["head.1.bias"]
+    correction, gate, doubt = network.forward(inputs)
+    np.testing.assert_allclose(correction, np.clip(out[:, 0], -6, 6), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gate, 1 / (1 + np.exp(-out[:, 1])), rtol=1e-4)
+    np.testing.assert_allclose(doubt, out[:, 2], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("speed", [0.5, 1.7])
+def test_a_machine_that_is_faster_at_everything_takes_as_much_less(speed):
+    network = random_network()
+    usual, other = (network.predict(OPS, profile(1, s)).seconds for s in (1.0, speed))
+    np.testing.assert_allclose(other * speed, usual, rtol=1e-3)
+
+
+def test_a_checkpoint_comes_back_from_its_file(tmp_path):
+    made = random_network()
+    made.save(tmp_path / "costs.npz")
+    read = CostNetwork.load(tmp_path / "costs.npz")
+    assert (read.op_types, dict(read.about)) == (made.op_types, dict(made.about))
+    np.testing.assert_array_equal(
+        read.predict(OPS, profile(2)).seconds, made.predict(OPS, profile(2)).seconds
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda card: card | {"features": card["features"][1:]}, "other features"),
+        (lambda card: card | {"schema": 0}, "other features"),
+        (lambda card: {k: v for k, v in card.items() if k != "op_types"}, "no network of costs"),
+    ],
+)
+def test_a_checkpoint_for_something_else_is_refused(tmp_path, change, said):
+    random_network().save(tmp_path / "costs.npz")
+    with np.load(tmp_path / "costs.npz") as stored:
+        arrays = dict(stored)
+    arrays["card"] = np.array(json.dumps(change(json.loads(str(arrays["card"])))))
+    np.savez(tmp_path / "other.npz", **arrays)
+    with pytest.raises(CheckpointError, match=said):
+        CostNetwork.load(tmp_path / "other.npz")
+
+
+def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
+    graph = extract(random_model(3))
+    [near] = estimates(graph, [profile(2)])
+    assert near.source == LEARNED
+    slow = profile(2)
+    rates = tuple(r.__class__(r.op_class, r.precision, r.sizes, 40 * r.per_second, "") for r in slow.rates)
+    far = type(slow)(**{**vars(slow), "rates": rates})
+    [other] = estimates(graph, [far])
+    assert other.source == ANALYTIC
+    assert other.total == pytest.approx(Roofline.of(networks(1, 3)[0].ops, far).seconds.sum())
+
+
+def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):
+    slow = profile(2)
+    rates = tuple(r.__class__(r.op_class, r.precision, r.sizes, 40 * r.per_second, "") for r in slow.rates)
+    far = type(slow)(**{**vars(slow), "rates": rates})
+    found = estimates(extract(random_model(3)), [profile(2), far])
+    assert [one.source for one in found] == [ANALYTIC, ANALYTIC]
+
+
+def test_a_table_holds_what_the_network_predicts_of_its_groups(known):
+    model = random_model(5)
+    coarse = coarsen(extract(model))
+    table = estimated_table(coarse, target(profile(2)), ("CPU",))
+    [whole] = estimates(coarse.ops, [profile(2)])
+    assert table.source == LEARNED
+    assert table.op_seconds.sum() == pytest.approx(whole.total)
+    assert 0 < whole.work <= whole.total
+    assert 0 < whole.kernels <= len(coarse.ops)
+
+
+def test_the_shipped_network_can_be_used():
+    from ov_autoplace.cost.learned import shipped_network
+
+    prediction = shipped_network().predict(OPS, profile(2))
+    assert (prediction.seconds >= 0).all()
+    assert np.isfinite(prediction.seconds).all()
+    assert prediction.doubt >= 0

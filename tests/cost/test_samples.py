@@ -1,0 +1,63 @@
+"""Collected costs come back from their file as they were, and damaged files are refused."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from collected import NETWORKS, samples_of
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.cost.target import THREAD_SCALING
+from ov_autoplace.errors import TrainingError
+
+
+def test_samples_come_back_from_their_file(tmp_path):
+    made = samples_of(NETWORKS)
+    made.save(tmp_path / "costs.npz")
+    read = CostSamples.load(tmp_path / "costs.npz")
+    assert [n.name for n in read.networks] == [n.name for n in made.networks]
+    assert [(s.name, s.device, len(s.targets)) for s in read.settings] == [
+        (s.name, s.device, len(s.targets)) for s in made.settings
+    ]
+    for own, other in zip(made.networks, read.networks, strict=True):
+        for field in fields(OpGraph):
+            np.testing.assert_array_equal(
+                np.array(getattr(own.ops, field.name), dtype=object),
+                np.array(getattr(other.ops, field.name), dtype=object),
+                err_msg=field.name,
+            )
+    for one, other in zip(made.measurements, read.measurements, strict=True):
+        assert (one.network, one.setting, one.seconds) == (other.network, other.setting, other.seconds)
+        np.testing.assert_array_equal(one.kernel_of, other.kernel_of)
+        np.testing.assert_allclose(one.kernel_seconds, other.kernel_seconds, rtol=1e-6)
+
+
+def test_an_empty_file_is_read_too(tmp_path):
+    CostSamples().save(tmp_path / "costs.npz")
+    assert CostSamples.load(tmp_path / "costs.npz").networks == ()
+
+
+@pytest.mark.parametrize("lost", ["kernel_of", "op_types.sizes", "targets", "seconds"])
+def test_a_file_without_a_part_is_refused(tmp_path, lost):
+    samples_of(NETWORKS).save(tmp_path / "costs.npz")
+    with np.load(tmp_path / "costs.npz") as stored:
+        arrays = {name: value for name, value in stored.items() if name != lost}
+    np.savez(tmp_path / "less.npz", **arrays)
+    with pytest.raises(TrainingError, match="holds no costs"):
+        CostSamples.load(tmp_path / "less.npz")
+
+
+def test_of_fewer_threads_is_known_what_follows_from_all_of_them():
+    samples = samples_of(NETWORKS)
+    names = [setting.name for setting in samples.settings]
+    wide, narrow = (names.index(f"a CPU, {threads} threads, f32") for threads in (2, 1))
+    assert len(samples.known_of(wide)) == len(samples.settings[wide].targets)
+    calibrated, *_, followed = samples.known_of(narrow)
+    assert calibrated[0].threads == followed[0].threads == 1
+    there = samples.settings[wide].targets[-1].devices[0]
+    assert followed[0].rate("matmul").at(np.ones(1))[0] == pytest.approx(
+        there.rate("matmul").at(np.ones(1))[0] / 2**THREAD_SCALING
+    )

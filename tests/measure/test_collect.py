@@ -1,0 +1,89 @@
+"""Collecting on this machine: small networks, a real CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import openvino as ov
+import pytest
+
+from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure import collect as collecting
+from ov_autoplace.measure.collect import NamedModel, collect
+from random_models import random_model
+
+
+def models(count: int) -> Iterator[NamedModel]:
+    for seed in range(count):
+        yield NamedModel(f"random-{seed}", "random", random_model(seed))
+
+
+@pytest.fixture
+def core() -> ov.Core:
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return core
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """One precision, and little time for each network."""
+    monkeypatch.setattr(collecting, "_FLOATS", frozenset({"f32"}))
+    monkeypatch.setattr(collecting, "_COUNTING_SECONDS", 0.01)
+    monkeypatch.setattr("ov_autoplace.measure.timing.SECONDS", 0.02)
+
+
+def test_what_was_collected_adds_up_and_is_kept(core, tmp_path):
+    path = tmp_path / "costs.npz"
+    collect(models(2), path, core, ("CPU",), label="as it is")
+    found = CostSamples.load(path)
+    assert [network.name for network in found.networks] == ["random-0", "random-1"]
+    assert len(found.measurements) == 2 * len(found.settings)
+    for setting in found.settings:
+        assert "as it is" in setting.name
+        assert "f32" in setting.name
+    for m in found.measurements:
+        ops = found.networks[m.network].ops
+        launch = found.settings[m.setting].targets[0].transfers.launch_seconds[0]
+        assert len(m.kernel_of) == len(ops)
+        assert m.kernel_of.max() < len(m.kernel_seconds)
+        assert m.kernel_seconds.sum() == pytest.approx(max(m.seconds - launch, 0.0), rel=1e-5)
+        assert m.seconds > 0
+
+    # An interrupted collection goes on where it was.
+    before = {(m.network, m.setting): m.seconds for m in found.measurements}
+    collect(models(3), path, core, ("CPU",), label="as it is")
+    again = CostSamples.load(path)
+    assert [network.name for network in again.networks][:2] == ["random-0", "random-1"]
+    assert before.items() <= {(m.network, m.setting): m.seconds for m in again.measurements}.items()
+    assert len(again.networks) == 3
+
+
+def test_constants_are_no_ops_of_a_network(core, tmp_path):
+    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
+    graph = extract(random_model(0))
+    assert "Constant" not in found.networks[0].ops.op_types
+    assert len(found.networks[0].ops) < len(graph)
+    assert found.networks[0].ops.flops.sum() == pytest.approx(graph.flops.sum(), rel=1e-6)
+
+
+def test_what_a_device_refuses_is_left_out(core, tmp_path, monkeypatch):
+    real = collecting.count_nodes
+    calls = iter(range(100))
+
+    def failing(*arguments: object) -> object:
+        if next(calls) == 0:
+            raise RuntimeError("the device is gone")
+        return real(*arguments)
+
+    monkeypatch.setattr(collecting, "count_nodes", failing)
+    found = collect(models(2), tmp_path / "costs.npz", core, ("CPU",))
+    assert [network.name for network in found.networks] == ["random-1"]
+
+
+def test_no_network_is_begun_after_the_time(core, tmp_path):
+    found = collect(models(5), tmp_path / "costs.npz", core, ("CPU",), seconds=0.0)
+    assert found.networks == ()
+    assert np.isfinite([t.transfers.launch_seconds[0] for s in found.settings for t in s.targets]).all()

@@ -1,0 +1,82 @@
+"""Training the network of costs, on costs that follow a formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from collected import NETWORKS, networks, profile, samples_of
+
+torch = pytest.importorskip("torch")
+
+from ov_autoplace.cost.features import OpInputs  # noqa: E402
+from ov_autoplace.cost.samples import CostSamples  # noqa: E402
+from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
+from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, default_implementation  # noqa: E402
+from ov_autoplace.training.costs import CostSettings, _Model, judge, train_costs  # noqa: E402
+
+SMALL = CostSettings(hidden=16, epochs=4, threads=1)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_the_trained_network_is_the_one_that_is_used(implementation):
+    if implementation == "dgl" and default_implementation() != "dgl":
+        pytest.skip("DGL is not installed, or does not work with this torch")
+    used = train_costs([samples_of(NETWORKS)], SMALL)
+    model = _Model(len(used.op_types), SMALL)
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            trained = used.weights[_name(name)]
+            value.copy_(torch.from_numpy(trained.T if name.endswith("weight") else trained))
+    for network in NETWORKS:
+        inputs = OpInputs.of(network.ops, profile(2))
+        source, to = torch.from_numpy(inputs.edges.astype(np.int64).T.copy())
+        topology = Topology(source, to, len(network.ops), implementation=implementation)
+        rows = torch.from_numpy(used.rows(inputs.op_types))
+        with torch.no_grad():
+            correction, gate, doubt = model(rows, torch.from_numpy(inputs.values), topology)
+        for expected, found in zip((correction, gate.exp(), doubt), used.forward(inputs), strict=True):
+            np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def _name(parameter: str) -> str:
+    for torch_name, name in (("head0", "head.0"), ("head1", "head.1")):
+        if parameter.startswith(torch_name):
+            return name + (".bias" if parameter.endswith("bias") else "")
+    return parameter.removeprefix("layers.")
+
+
+def test_training_learns_by_how_much_ops_differ_from_the_roofline():
+    network = train_costs(
+        [samples_of(networks(40))], CostSettings(hidden=32, epochs=30, networks_per_step=2, threads=1)
+    )
+    unseen = samples_of(networks(12, first=500))
+    learned, roofline = (judge(unseen, which).summary() for which in (network, None))
+    assert learned["typical"] < 1.15 < roofline["typical"]
+    assert learned["ratio_error"] < 0.1
+
+
+def test_the_same_seed_gives_the_same_bits():
+    first, second, other = (
+        train_costs([samples_of(NETWORKS)], CostSettings(seed=seed, hidden=8, epochs=2, threads=1))
+        for seed in (1, 1, 2)
+    )
+    assert all((first.weights[name] == second.weights[name]).all() for name in first.weights)
+    assert not all((first.weights[name] == other.weights[name]).all() for name in first.weights)
+
+
+def test_without_layers_every_op_is_predicted_by_itself():
+    network = train_costs([samples_of(NETWORKS)], CostSettings(hidden=8, layers=0, epochs=1, threads=1))
+    assert not any(name.endswith(".self") for name in network.weights)
+    assert np.isfinite(network.predict(NETWORKS[0].ops, profile(2)).seconds).all()
+
+
+def test_nothing_to_learn_from_is_said():
+    with pytest.raises(TrainingError, match="no measurements"):
+        train_costs([CostSamples()], SMALL)
+
+
+@pytest.mark.parametrize(("field", "value"), [("hidden", 0), ("layers", -1), ("average", 1.0)])
+def test_impossible_settings_are_refused(field, value):
+    with pytest.raises(OptionError, match=field):
+        CostSettings(**{field: value})

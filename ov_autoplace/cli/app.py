@@ -20,6 +20,7 @@ from ov_autoplace.cli import (
     benchmark_app,
     cache,
     calibrate,
+    collect,
     compare,
     devices,
     explain,
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.command("devices", short_help="What this machine has.")(devices.devices)
 app.command("calibrate", short_help="Measure this machine once: a target profile.")(calibrate.calibrate)
+app.command("collect", short_help="Measure what operations cost here, to learn from.")(collect.collect)
 app.command("cache", short_help="What was measured of transfers here, and is kept.")(cache.cache)
 app.command("annotate", short_help="Decide, and write the model with its placement.")(annotate.annotate)
 app.command("bench", short_help="Run devices, AUTO, HETERO and AUTOPLACE in turns.")(bench.bench)

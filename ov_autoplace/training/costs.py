@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -18,8 +18,10 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace._version import __version__
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
-from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork
+from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, Prediction
+from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement
+from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
 
@@ -313,9 +315,16 @@ class Judgement:
         }
 
 
+class Predictor(Protocol):
+    """What predicts costs."""
+
+    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
+        """What ops take on a device, with the launch left out."""
+
+
 def judge(
     samples: CostSamples,
-    network: CostNetwork | None,
+    network: Predictor | None,
     known: int = 0,
     settings: Sequence[int] | None = None,
 ) -> Judgement:
@@ -323,7 +332,7 @@ def judge(
 
     Args:
         samples: What was measured.
-        network: Whose predictions; ``None`` = the roofline's.
+        network: Whose predictions, a network's or a rival's; ``None`` = the roofline's.
         known: What is known of the device, by its position in :meth:`CostSamples.known_of`: 0 = it was
             calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads where
             it runs on fewer; settings of which that is not known are left out.

@@ -1,0 +1,227 @@
+"""Trains the network of costs that the package ships, and judges it beside its rivals.
+
+All are trained on the same files. Rivals are the roofline, a factor for each op type (the way of nn-Meter:
+L. L. Zhang et al., MobiSys 2021, with the roofline for what varies within a type), boosted trees over ops
+and what is around them, and the same network without messages. ``--judge`` alone looks at the held-out
+files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from ov_autoplace.cost.analytic import kernel_heads
+from ov_autoplace.cost.features import OpInputs
+from ov_autoplace.cost.learned import CostNetwork, Prediction
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.samples import CostSamples, Network
+from ov_autoplace.cost.target import DeviceProfile
+from ov_autoplace.training.costs import CostSettings, judge, train_costs
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "data" / "costs"
+SHIPPED = ROOT / "ov_autoplace" / "cost" / "autoplace-costs.npz"
+HELD_OUT = "held-out-"
+"""Begins the names of files of networks that nothing is trained on."""
+
+_KNOWN = ("calibrated", "as it tells of itself", "calibrated on all threads", "as all threads tell")
+_VALIDATION_SHARE = 10
+
+
+def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:
+    """The measurements of some of the networks."""
+    kept = [n for n, network in enumerate(samples.networks) if keep(network)]
+    position = {n: i for i, n in enumerate(kept)}
+    measurements = [m for m in samples.measurements if m.network in position]
+    return CostSamples(
+        tuple(samples.networks[n] for n in kept),
+        samples.settings,
+        tuple(replace(m, network=position[m.network]) for m in measurements),
+    )
+
+
+def is_validation(network: Network) -> bool:
+    """Whether choices are made by a network, which then is not trained on."""
+    return zlib.crc32(network.name.encode()) % _VALIDATION_SHARE == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Ops as they are assumed to be fused: the N ops of a network on a device, and K of their kernels.
+
+    Attributes:
+        inputs: Of the ops.
+        heads: First op of each kernel, ``int64[K]``.
+        base: Roofline of its ops, ``float64[K]``.
+    """
+
+    inputs: OpInputs
+    heads: NDArray[np.int64]
+    base: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, ops: OpGraph, device: DeviceProfile) -> Kernels:
+        """All kernels of a network."""
+        inputs, head = OpInputs.of(ops, device), kernel_heads(ops)
+        heads = np.unique(head)
+        return cls(inputs, heads, np.bincount(head, weights=inputs.seconds, minlength=len(ops))[heads])
+
+    def spread(self, seconds: NDArray[np.float64]) -> Prediction:
+        """What kernels take, each at its first op."""
+        result = np.zeros(len(self.inputs.op_types))
+        result[self.heads] = seconds
+        return Prediction(result, 1.0)
+
+
+class ByType:
+    """A factor on the roofline for each op type."""
+
+    def __init__(self, samples: Sequence[CostSamples]) -> None:
+        """Learn the factors: medians over all kernels that begin with such an op."""
+        logs: dict[str, list[float]] = {}
+        for kernels, ran, seconds in _measured(samples):
+            factors = np.log(seconds[ran] / kernels.base[ran])
+            for head, factor in zip(kernels.heads[ran].tolist(), factors.tolist(), strict=True):
+                logs.setdefault(kernels.inputs.op_types[head], []).append(factor)
+        self._factor = {op_type: float(np.exp(np.median(values))) for op_type, values in logs.items()}
+
+    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
+        """As the network's."""
+        kernels = Kernels.of(ops, device)
+        factors = [self._factor.get(ops.op_types[head], 1.0) for head in kernels.heads]
+        return kernels.spread(kernels.base * np.array(factors))
+
+
+class Boosted:
+    """Boosted trees over what a kernel's first op shows, and its heaviest producer and consumer."""
+
+    def __init__(self, samples: Sequence[CostSamples], seed: int) -> None:
+        """Grow the trees."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        types = {t for one in samples for n in one.networks for t in n.ops.op_types}
+        self._row = {op_type: i for i, op_type in enumerate(sorted(types))}
+        rows, targets, weights = [], [], []
+        for kernels, ran, seconds in _measured(samples):
+            rows.append(self._features(kernels.inputs)[kernels.heads[ran]])
+            targets.append(np.log(seconds[ran] / kernels.base[ran]))
+            weights.append(seconds[ran] / seconds.sum() + 1 / ran.sum())
+        self._trees = HistGradientBoostingRegressor(
+            max_iter=400, learning_rate=0.08, max_leaf_nodes=63, random_state=seed, loss="absolute_error"
+        )
+        self._trees.fit(np.concatenate(rows), np.concatenate(targets), np.concatenate(weights))
+
+    def _features(self, inputs: OpInputs) -> NDArray[np.float64]:
+        kind = np.array([self._row.get(op_type, -1) for op_type in inputs.op_types], dtype=np.float64)
+        own = np.column_stack([kind, inputs.values])
+        heaviest = [np.full(len(own), -1), np.full(len(own), -1)]
+        for producer, consumer in inputs.edges.tolist():
+            for side, (at, other) in enumerate(((consumer, producer), (producer, consumer))):
+                known = heaviest[side][at]
+                if known < 0 or inputs.seconds[other] > inputs.seconds[known]:
+                    heaviest[side][at] = other
+        padded = np.vstack([own, np.full(own.shape[1], np.nan)])
+        return np.column_stack([own, *(padded[side] for side in heaviest)])
+
+    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
+        """As the network's."""
+        kernels = Kernels.of(ops, device)
+        factors = np.exp(self._trees.predict(self._features(kernels.inputs)[kernels.heads]))
+        return kernels.spread(kernels.base * factors)
+
+
+Measured = tuple[Kernels, NDArray[np.bool_], NDArray[np.float64]]
+
+
+def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
+    """Kernels, which of them ran, and what they took.
+
+    What was measured of a kernel of the device is shared out to its ops by their rooflines.
+    """
+    for one in samples:
+        for m in one.measurements:
+            ops, runs = one.networks[m.network].ops, m.kernel_of >= 0
+            for device, _ in one.known_of(m.setting):
+                kernels = Kernels.of(ops, device)
+                own = kernels.inputs.seconds
+                of_kernel = np.bincount(m.kernel_of[runs], own[runs], len(m.kernel_seconds))
+                seconds = np.zeros(len(ops))
+                seconds[runs] = (m.kernel_seconds / of_kernel)[m.kernel_of[runs]] * own[runs]
+                by_head = np.bincount(kernel_heads(ops), seconds, len(ops))[kernels.heads]
+                yield kernels, by_head > 0, by_head
+
+
+Rival = CostNetwork | ByType | Boosted | None
+
+
+def show(
+    title: str, samples: CostSamples, rivals: Mapping[str, CostNetwork | ByType | Boosted | None]
+) -> None:
+    """A line for each rival and each way in which a device may be known."""
+    table = Table("rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", title=title)
+    for known, name in enumerate(_KNOWN):
+        for rival, network in rivals.items():
+            judged = judge(samples, network, known)
+            if not len(judged.factors):
+                continue
+            s = judged.summary()
+            table.add_row(
+                rival,
+                name,
+                f"{s['typical']:.3f}",
+                f"{100 * s['p90_error']:.0f} %",
+                f"{s['worst']:.2f}",
+                f"{s['rank']:.2f}",
+                f"{100 * s['ratio_error']:.1f} %",
+            )
+    Console(width=120).print(table)
+
+
+def main(arguments: list[str]) -> None:
+    """Train, judge, and write the checkpoint."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of collected files")
+    parser.add_argument("--output", type=Path, default=SHIPPED)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=CostSettings.epochs)
+    parser.add_argument("--rivals", action="store_true", help="train the rivals, too")
+    parser.add_argument("--judge", action="store_true", help="look at the held-out files, and write nothing")
+    given = parser.parse_args(arguments)
+    files = sorted(given.data.glob("*.npz"))
+    collected = [CostSamples.load(path) for path in files if not path.name.startswith(HELD_OUT)]
+    training = [part(one, lambda network: not is_validation(network)) for one in collected]
+
+    def trained(**settings: int) -> CostNetwork:
+        how = CostSettings(seed=given.seed, epochs=given.epochs, **settings)
+        return train_costs(training, how, progress=lambda done, total, text: print(f"{done}/{total}: {text}"))
+
+    network = CostNetwork.load(given.output) if given.judge else trained()
+    rivals: dict[str, Rival] = {"roofline": None, "network": network}
+    if given.rivals:
+        rivals |= {
+            "a factor by type": ByType(training),
+            "boosted trees": Boosted(training, given.seed),
+            "without messages": trained(layers=0),
+        }
+    for one in collected:
+        show(f"validation of {one.settings[0].device}", part(one, is_validation), rivals)
+    if given.judge:
+        for path in files:
+            if path.name.startswith(HELD_OUT):
+                show(path.stem, CostSamples.load(path), rivals)
+        return
+    network.save(given.output)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

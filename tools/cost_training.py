@@ -168,7 +168,9 @@ def show(
     title: str, samples: CostSamples, rivals: Mapping[str, CostNetwork | ByType | Boosted | None]
 ) -> None:
     """A line for each rival and each way in which a device may be known."""
-    table = Table("rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", title=title)
+    table = Table(
+        "rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", "regret", title=title
+    )
     for known, name in enumerate(_KNOWN):
         for rival, network in rivals.items():
             judged = judge(samples, network, known)
@@ -183,6 +185,7 @@ def show(
                 f"{s['worst']:.2f}",
                 f"{s['rank']:.2f}",
                 f"{100 * s['ratio_error']:.1f} %",
+                f"{s['regret']:.3f}, {s['worst_regret']:.2f}",
             )
     Console(width=120).print(table)
 

@@ -26,12 +26,11 @@ import numpy as np
 from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table import ANALYTIC, CostTable
 from ov_autoplace.cost.target import SHARE_OF_MATMUL, DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
 __all__ = [
-    "ANALYTIC",
     "WORK_CLASSES",
     "Roofline",
     "analytic_table",
@@ -43,9 +42,6 @@ __all__ = [
     "target_table",
     "work_by_class",
 ]
-
-ANALYTIC = "analytic"
-"""Where these costs come from, as tables say it."""
 
 _MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE = "matmul", "convolution", "depthwise", "elementwise"
 

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, frozen_array
-from ov_autoplace.cost.analytic import ANALYTIC, Roofline, target_table
+from ov_autoplace.cost.analytic import Roofline, target_table
 from ov_autoplace.cost.learned import shipped_network
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.table import CostTable
+from ov_autoplace.cost.table import ANALYTIC, LEARNED, CostTable
 from ov_autoplace.cost.target import DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
-__all__ = ["LEARNED", "Estimate", "estimated_table", "estimates"]
-
-LEARNED = "learned"
-"""Where these costs come from, as tables say it."""
+__all__ = ["Estimate", "estimated_table", "estimates"]
 
 _LEAST_WORK = 0.1  # of the time, however many kernels there are
 _ROOFLINE_DOUBT = 1.4  # typical factor of whole models, over processors and widths
@@ -33,8 +30,7 @@ class Estimate:
             it takes for them. Without what an inference costs beside its ops.
         kernels: How many kernels the device is taken to run.
         work: Part of the seconds in which the device does more than begin kernels.
-        source: :data:`LEARNED`, or :data:`~ov_autoplace.cost.analytic.ANALYTIC` on a device that is unlike
-            all that were learned from.
+        source: ``learned``, or ``analytic`` on a device that is unlike all that were learned from.
         doubt: By which factor the whole is typically off.
     """
 

@@ -14,7 +14,10 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_ar
 from ov_autoplace.cost.wiring import Wiring
 from ov_autoplace.errors import CostTableError
 
-__all__ = ["CostTable"]
+__all__ = ["ANALYTIC", "LEARNED", "CostTable"]
+
+ANALYTIC, LEARNED = "analytic", "learned"
+"""Sources of a table that is estimated before anything was measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class CostTable:
         output_shapes: Shape of the first output of each group's heaviest op, -1 for a dimension that is
             not known, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
-        source: Where the times come from: ``analytic``, ``profiled``, ``measured`` or ``imported``.
+        source: Where the times come from: ``analytic``, ``learned``, ``profiled``, ``measured`` or ``imported``.
         wiring: The ops behind the groups, for counting subgraphs exactly as HETERO does; ``None`` takes
             each group as one op.
 
@@ -96,6 +99,11 @@ class CostTable:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether nothing was measured of the model."""
+        return self.source in (ANALYTIC, LEARNED)
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -288,7 +288,7 @@ def ops_table(explanation: Explanation, ops: Sequence[OpCost]) -> Table:
         ops: Of it, see :func:`~ov_autoplace.explain.op_costs.op_costs`.
     """
     columns, groups = explanation.columns, len({op.group for op in ops})
-    how = "predicted" if explanation.table.source == "analytic" else explanation.table.source
+    how = "predicted" if explanation.table.is_estimate else explanation.table.source
     rows = [
         (
             op.name if op.name == op.group else _BESIDE + op.name,

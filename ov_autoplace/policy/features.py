@@ -192,7 +192,7 @@ def policy_graph(problem: Problem) -> PolicyGraph:
         edge_share=share.astype(np.float32),
         arcs=arcs,
         scale_seconds=scale,
-        is_estimate=table.source == "analytic",
+        is_estimate=table.is_estimate,
         timing=timing,
         graph_features=_graph_features(problem, timing, scale),
         memory_share=memory.astype(np.float32),
@@ -205,7 +205,7 @@ def _graph_features(problem: Problem, timing: Timing, scale: float) -> NDArray[n
     """Columns of :data:`GRAPH_FEATURES`."""
     table, units = problem.table, problem.units
     columns = (
-        table.source == "analytic",
+        table.is_estimate,
         problem.objective == "overlap",
         problem.objective == "rate",
         units.has_memory_limits,

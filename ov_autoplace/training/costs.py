@@ -296,15 +296,18 @@ class Judgement:
         ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
         ratios: Error of the logarithm of the ratio between two settings of one network, ``float64[P]``.
         doubts: By which factor each says it is typically off, ``float64[M]``.
+        regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of each
+            network and precision, ``float64[Q]``.
     """
 
     factors: FloatArray
     ranks: FloatArray
     ratios: FloatArray
     doubts: FloatArray
+    regrets: FloatArray
 
     def summary(self) -> dict[str, float]:
-        """Typical factor, 90th percentile of the error, worst factor, rank and error of ratios."""
+        """Typical factor, 90th percentile of the error, worst factor, rank, error of ratios, and regret."""
         off = np.abs(self.factors)
         return {
             "typical": float(np.exp(np.median(off))),
@@ -312,6 +315,8 @@ class Judgement:
             "worst": float(np.exp(off.max())),
             "rank": float(np.nanmedian(self.ranks)),
             "ratio_error": float(np.exp(np.median(self.ratios)) - 1) if len(self.ratios) else math.nan,
+            "regret": float(np.exp(np.log(self.regrets).mean())) if len(self.regrets) else math.nan,
+            "worst_regret": float(self.regrets.max(initial=1.0)),
         }
 
 
@@ -342,6 +347,7 @@ def judge(
 
     factors, ranks, doubts = [], [], []
     of_network: dict[int, list[float]] = {}
+    choices: dict[tuple[int, str, str], list[tuple[float, float]]] = {}
     for m in samples.measurements:
         if settings is not None and m.setting not in settings:
             continue
@@ -359,9 +365,12 @@ def judge(
         doubts.append(doubt)
         ranks.append(_rank(spearmanr, seconds, m))
         of_network.setdefault(m.network, []).append(factor)
+        choice = m.network, samples.settings[m.setting].device, device.precision
+        choices.setdefault(choice, []).append((m.seconds * math.exp(factor), m.seconds))
     pairs = ((own, i, j) for own in of_network.values() for i in range(len(own)) for j in range(i))
     ratios = [abs(own[i] - own[j]) for own, i, j in pairs]
-    return Judgement(np.array(factors), np.array(ranks), np.array(ratios), np.array(doubts))
+    regrets = [min(own)[1] / min(seconds for _, seconds in own) for own in choices.values() if len(own) > 1]
+    return Judgement(*(np.array(one) for one in (factors, ranks, ratios, doubts, regrets)))
 
 
 def _rank(spearmanr: Callable[..., Any], seconds: FloatArray, m: Measurement) -> float:

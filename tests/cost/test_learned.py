@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from collected import NETWORKS, networks, profile, target
-from ov_autoplace.cost.analytic import ANALYTIC, Roofline
-from ov_autoplace.cost.estimate import LEARNED, estimated_table, estimates
+from ov_autoplace.cost.analytic import Roofline
+from ov_autoplace.cost.estimate import estimated_table, estimates
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.table import ANALYTIC, LEARNED
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract

@@ -168,9 +168,8 @@ def show(
     title: str, samples: CostSamples, rivals: Mapping[str, CostNetwork | ByType | Boosted | None]
 ) -> None:
     """A line for each rival and each way in which a device may be known."""
-    table = Table(
-        "rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", "regret", title=title
-    )
+    columns = ("rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", "regret")
+    table = Table(*columns, title=title)
     for known, name in enumerate(_KNOWN):
         for rival, network in rivals.items():
             judged = judge(samples, network, known)

@@ -296,8 +296,8 @@ class Judgement:
         ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
         ratios: Error of the logarithm of the ratio between two settings of one network, ``float64[P]``.
         doubts: By which factor each says it is typically off, ``float64[M]``.
-        regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of each
-            network and precision, ``float64[Q]``.
+        regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of
+            each network and precision, ``float64[Q]``.
     """
 
     factors: FloatArray
@@ -339,8 +339,7 @@ def judge(
         samples: What was measured.
         network: Whose predictions, a network's or a rival's; ``None`` = the roofline's.
         known: What is known of the device, by its position in :meth:`CostSamples.known_of`: 0 = it was
-            calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads where
-            it runs on fewer; settings of which that is not known are left out.
+            calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads alone.
         settings: Positions of the settings to judge; all when ``None``.
     """
     from scipy.stats import spearmanr
@@ -352,9 +351,8 @@ def judge(
         if settings is not None and m.setting not in settings:
             continue
         profiles = samples.known_of(m.setting)
-        if known >= len(profiles):
-            continue
-        ops, (device, launch) = samples.networks[m.network].ops, profiles[known]
+        ops = samples.networks[m.network].ops
+        device, launch = profiles[known if known < len(profiles) else known - len(profiles)]
         if network is None:
             seconds, doubt = Roofline.of(ops, device).seconds, math.nan
         else:

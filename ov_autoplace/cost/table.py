@@ -59,7 +59,7 @@ class CostTable:
         output_shapes: Shape of the first output of each group's heaviest op, -1 for a dimension that is
             not known, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
-        source: Where the times come from: ``analytic``, ``learned``, ``profiled``, ``measured``, ``imported``.
+        source: Where times come from: ``analytic``, ``learned``, ``profiled``, ``measured`` or ``imported``.
         wiring: The ops behind the groups, for counting subgraphs exactly as HETERO does; ``None`` takes
             each group as one op.
 

@@ -19,11 +19,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.statistics import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.cost.estimate import estimates
 from ov_autoplace.cost.generic_target import generic_target
+from ov_autoplace.cost.table import LEARNED
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.computation_graph import ComputationGraph
@@ -51,6 +53,8 @@ periods is stopped in all of them on any number of threads."""
 
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
+# Where costs are learned: a width that is predicted to take so many times as long is not faster.
+_SURELY_SLOWER = 1.3
 # No model runs faster than at so many times the rates that are assumed for a machine without a profile.
 _FASTER_THAN_ASSUMED = 2.0
 
@@ -92,16 +96,23 @@ def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
     widths = widths_for(machine, device, model)
     if not widths:
         return False
-    target = machine.target or generic_target(machine.core, (device,))
+    profile = (machine.target or generic_target(machine.core, (device,))).device(device)
+    narrow = [profile.on_threads(width.threads) for width in widths if profile.threads]
     calls = machine.options.calls or (Call(machine.options.shapes),)
     nodes = work = 0.0
+    totals = np.zeros(1 + len(narrow))
+    is_learned = True
     for call in calls:
-        [expected] = estimates(extract(model, call.shapes), [target.device(device)])
-        nodes += call.times * expected.kernels
-        work += call.times * expected.work
-    seconds = work / _FASTER_THAN_ASSUMED
+        found = estimates(extract(model, call.shapes), [profile, *narrow])
+        nodes += call.times * found[0].kernels
+        work += call.times * found[0].work
+        totals += call.times * np.array([one.total for one in found])
+        is_learned &= found[0].source == LEARNED
     if machine.quota is not None and work < LONGEST_STOPPED_SECONDS:
         return True
+    if is_learned and len(narrow):
+        return bool(totals[1:].min() < _SURELY_SLOWER * totals[0])
+    seconds = work / _FASTER_THAN_ASSUMED
     cores = Cores.of_this_process().all
     return any(could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
 

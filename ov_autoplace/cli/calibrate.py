@@ -19,6 +19,14 @@ __all__ = ["calibrate"]
 
 @with_placer_options("isolation", purpose="calibrating")
 def calibrate(
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[MODEL]...",
+            show_default=False,
+            help="Models to run as a whole, by which estimates of others like them are corrected.",
+        ),
+    ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The target profile to write.")],
     devices: arguments.Devices = None,
@@ -31,6 +39,7 @@ def calibrate(
     """Measure this machine once: a target profile that other commands take as --target."""
     import openvino as ov
 
+    from ov_autoplace.devices.models import read_model
     from ov_autoplace.devices.names import resolve_devices
     from ov_autoplace.measure.calibrate import calibrate as measure
 
@@ -45,6 +54,7 @@ def calibrate(
             progress=progress,
             quick=quick,
             isolation=options.isolation,
+            models=[read_model(core, path) for path in models or ()],
         )
     with made_folder(output.parent):
         save_target(target, output)

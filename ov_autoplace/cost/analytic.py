@@ -38,6 +38,7 @@ __all__ = [
     "bytes_exchanged",
     "group_seconds",
     "kernel_heads",
+    "op_classes",
     "op_roofline",
     "target_table",
     "work_by_class",
@@ -177,6 +178,11 @@ class Roofline:
         """Estimated run time of each kernel at its first op, ``float64[N]``."""
         arithmetic = np.bincount(self.head, weights=self.arithmetic, minlength=len(self.head))
         return np.asarray(np.maximum(arithmetic, self.memory) + self.overhead, dtype=np.float64)
+
+
+def op_classes(ops: OpGraph) -> tuple[str, ...]:
+    """Class of each op, whose rate its arithmetic takes, length N."""
+    return tuple(_CLASSES.get(op_type, (_ELEMENTWISE, 1.0))[0] for op_type in ops.op_types)
 
 
 def kernel_heads(ops: OpGraph) -> IntArray:

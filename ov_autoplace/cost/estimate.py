@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ov_autoplace._base.arrays import BoolArray, FloatArray, frozen_array
-from ov_autoplace.cost.analytic import Roofline, target_table
+from ov_autoplace.cost.analytic import Roofline, op_classes, target_table
 from ov_autoplace.cost.learned import shipped_network
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.table import ANALYTIC, LEARNED, CostTable
-from ov_autoplace.cost.target import DeviceProfile, Target
+from ov_autoplace.cost.target import OP_CLASSES, SHARE_OF_MATMUL, DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
-__all__ = ["Estimate", "estimated_table", "estimates"]
+__all__ = ["Estimate", "estimated_table", "estimates", "fitted_factors"]
 
 _LEAST_WORK = 0.1  # of the time, however many kernels there are
+# How strongly factors are drawn to 1, in whole models whose error they would have to explain; and how far
+# they may be from it.
+_PRIOR, _MOST_FACTOR = 0.1, 4.0
 _ROOFLINE_DOUBT = 1.4  # typical factor of whole models, over processors and widths
 
 
@@ -62,6 +65,8 @@ def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list
         if is_known:
             prediction = network.predict(ops, device)
             own, source, doubt = prediction.seconds, LEARNED, prediction.doubt
+        if device.factors:
+            own = own * np.array([device.factors.get(op_class, 1.0) for op_class in op_classes(ops)])
         seconds = np.zeros(len(graph))
         seconds[kept] = own
         total = float(own.sum())
@@ -92,3 +97,31 @@ def estimated_table(
     found = estimates(coarse.ops, [target.device(name) for name in devices])
     seconds = [np.bincount(coarse.group_of, weights=one.seconds, minlength=len(coarse)) for one in found]
     return target_table(coarse, target, devices, np.stack(seconds, axis=1), supported, found[0].source)
+
+
+def fitted_factors(
+    device: DeviceProfile, models: Sequence[tuple[ComputationGraph, float]]
+) -> Mapping[str, float]:
+    """By how much estimates of a device are to be multiplied, by class of op, so that whole models come out.
+
+    The factors are the least-squares fit of the relative errors, drawn towards 1: what few models say nothing
+    of stays as it was estimated.
+
+    Args:
+        device: As it was calibrated.
+        models: Graphs that were run there, and the seconds of an inference without the launch.
+    """
+    device = replace(device, factors={})
+    classes = (*OP_CLASSES, *SHARE_OF_MATMUL)
+    shares = []
+    for graph, seconds in models:
+        ops, kept = OpGraph.of(graph)
+        [found] = estimates(graph, [device])
+        column = np.array([classes.index(op_class) for op_class in op_classes(ops)], dtype=np.int64)
+        by_class = np.bincount(column, weights=found.seconds[kept], minlength=len(classes))
+        shares.append(by_class / max(seconds, np.finfo(np.float64).tiny))
+    A = np.array(shares).reshape(-1, len(classes))
+    prior = _PRIOR * np.eye(len(classes))
+    factors = np.linalg.solve(A.T @ A + prior, A.sum(axis=0) + _PRIOR)
+    kept_factors = np.clip(factors, 1 / _MOST_FACTOR, _MOST_FACTOR)
+    return {c: float(f) for c, f, used in zip(classes, kept_factors, A.any(axis=0), strict=True) if used}

@@ -98,6 +98,7 @@ class DeviceProfile:
         threads: On how many threads the device runs all of this; 0 = not a CPU, or not known.
         synchronisation_seconds: Part of ``op_overhead_seconds`` for each doubling of the threads: they are
             woken for every op that they share, and wait for the last one of them.
+        factors: By class of op, how many times as long as estimated whole models took that were run.
     """
 
     name: str
@@ -109,6 +110,7 @@ class DeviceProfile:
     sources: Mapping[str, str]
     threads: int = 0
     synchronisation_seconds: float = 0.0
+    factors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = [(rate.op_class, rate.precision) for rate in self.rates]
@@ -118,6 +120,10 @@ class DeviceProfile:
         for op_class in OP_CLASSES:
             if (op_class, self.precision) not in known:
                 raise TargetError(f"device {self.name!r} lacks its {self.precision} {op_class} rate")
+        for op_class, factor in self.factors.items():
+            if not 0 < factor < math.inf:
+                said = f"the factor of {op_class} on {self.name!r} is {factor}"
+                raise TargetError(f"{said}; it must be above 0")
         needed = ["op_overhead_seconds", "memory_bytes"]
         for key in needed + ["synchronisation_seconds"] * bool(self.synchronisation_seconds):
             if key not in self.sources:

@@ -8,6 +8,7 @@ Schema (version 1)::
                   "op_overhead_seconds": number, "memory_bytes": number | null,
                   "sources": {"op_overhead_seconds": str, "memory_bytes": str, ...},
                   "threads": int, "synchronisation_seconds": number,         both may be missing
+                  "factors": {"matmul": number, ...},                        may be missing
                   "rates": [{"op_class": str, "precision": str, "sizes": [number, ...],
                              "per_second": [number, ...], "source": str}, ...]}, ...],
      "transfers": {"source": str, "launch_seconds": [number, ...],            D
@@ -158,6 +159,7 @@ def _device_fields(device: DeviceProfile) -> dict[str, Any]:
         "memory_bytes": device.memory_bytes if math.isfinite(device.memory_bytes) else None,
         "sources": dict(device.sources),
         **_thread_fields(device),
+        **({"factors": dict(device.factors)} if device.factors else {}),
         "rates": [
             {
                 "op_class": rate.op_class,
@@ -201,7 +203,12 @@ def _device(record: Record) -> DeviceProfile:
         synchronisation_seconds=(
             record.number("synchronisation_seconds") if "synchronisation_seconds" in record.fields else 0.0
         ),
+        factors=_factors(record.record("factors")) if "factors" in record.fields else {},
     )
+
+
+def _factors(record: Record) -> dict[str, float]:
+    return {op_class: record.number(op_class) for op_class in record.fields}
 
 
 def _transfers(record: Record, devices: tuple[str, ...]) -> TransferFit:

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace._base.progress import Progress
+from ov_autoplace.cost.estimate import fitted_factors
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
@@ -28,6 +30,9 @@ from ov_autoplace.devices.names import (
 )
 from ov_autoplace.devices.widths import Cores, Width, is_cpu
 from ov_autoplace.errors import ProfilingError
+from ov_autoplace.graph.inputs import input_ranges
+from ov_autoplace.graph.passes import FOLDED, static_shapes
+from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.microbenchmarks import (
     OVERHEAD_CHAINS,
@@ -66,6 +71,7 @@ def calibrate(
     progress: Progress | None = None,
     quick: bool = False,
     isolation: bool = True,
+    models: Sequence[ov.Model] = (),
 ) -> Target:
     """Measure matmul, convolution, elementwise and memory speed, transfers and launches.
 
@@ -78,6 +84,8 @@ def calibrate(
         progress: Called with (done, total, text).
         quick: Fewer sizes and repetitions, and only the precision that each device uses by itself.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
+        models: Whole models to run on every device, by which its estimates are corrected. They are not
+            modified; dynamic inputs take the documented defaults. A device that cannot run one does without.
 
     Raises:
         ProfilingError: A device fails at a model of one op.
@@ -91,7 +99,9 @@ def calibrate(
     plan = [
         (d, p) for d in devices for p in reported_precisions(core, d, by_device[d])[: 1 if quick else None]
     ]
-    steps = _Steps(progress, total=len(plan) + len(devices) + len(devices) * (len(devices) - 1) // 2)
+    prepared = [PreparedModel.of(model).then((static_shapes(), *FOLDED)) for model in models]
+    pairs = len(devices) * (len(devices) - 1) // 2
+    steps = _Steps(progress, total=len(plan) + len(devices) + pairs + bool(models))
 
     overheads: dict[str, tuple[float, float]] = {}
     threads: dict[str, tuple[int, float]] = {}
@@ -118,6 +128,13 @@ def calibrate(
     )
     if len(devices) == 1:  # nothing was transferred, so the launch time is that of the chains
         transfers = _with_launch(transfers, overheads[devices[0]][0])
+    if models:
+        steps.next("whole models")
+    profiles = [
+        _profile(core, device, rates[device], overheads[device][1], *threads[device], sources[device])
+        for device in devices
+    ]
+    profiles = [replace(p, factors=bench.factors(p, overheads[p.name][0], prepared)) for p in profiles]
     steps.finish()
     if bench.slowness > _BUSY:
         _log.warning(
@@ -129,10 +146,7 @@ def calibrate(
         openvino=ov.get_version(),
         created=datetime.date.today().isoformat(),
         fingerprint=hashlib.sha256(fingerprint(core, devices).encode()).hexdigest()[:16],
-        devices=tuple(
-            _profile(core, device, rates[device], overheads[device][1], *threads[device], sources[device])
-            for device in devices
-        ),
+        devices=tuple(profiles),
         transfers=transfers,
         transfers_source=MEASURED + emulation(core, devices),
         samples=tuple(bench.samples),
@@ -221,16 +235,32 @@ class _Bench:
         """Median over all that was run of how much longer it usually took than undisturbed."""
         return float(np.median(self._slowness))
 
+    def factors(
+        self, profile: DeviceProfile, launch_seconds: float, models: Sequence[PreparedModel]
+    ) -> Mapping[str, float]:
+        """By how much estimates of a device are to be multiplied so that whole models come out."""
+        ran = []
+        for model in models:
+            try:
+                seconds = self._undisturbed(self._run(model.model, profile.name, {}))
+            except ProfilingError as cause:
+                _log.warning("a model is left out of the calibration of %s: %s", profile.name, cause)
+            else:
+                ran.append((model.graph, max(seconds - launch_seconds, 0.0)))
+        return fitted_factors(profile, ran) if ran else {}
+
     def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
         try:
             with temporary_folder() as folder:
                 path = save_ir(model, folder)
-                executable = self._profiler.compile(str(path), device, properties)
+                high = input_ranges(model)
+                executable = self._profiler.compile(str(path), device, properties, None, high)
                 once = float(executable.run(2, warmup=2).min())
                 runs = int(np.clip(self._seconds / once, _MIN_RUNS, _MAX_RUNS))
                 return frozen_array(executable.run(runs), np.float64)
         except RuntimeError as cause:
-            raise ProfilingError(f"{device} fails at a model of one op: {cause}") from cause
+            name = model.get_friendly_name()
+            raise ProfilingError(f"{device} fails at the model {name}: {cause}") from cause
 
 
 def _sample(device: str, precision: str, benchmark: Benchmark, seconds: FloatArray) -> RateSample:

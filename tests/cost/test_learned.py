@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from collected import NETWORKS, networks, profile, target
 from ov_autoplace.cost.analytic import Roofline
-from ov_autoplace.cost.estimate import estimated_table, estimates
+from ov_autoplace.cost.estimate import estimated_table, estimates, fitted_factors
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.learned import CostNetwork
 from ov_autoplace.cost.table import ANALYTIC, LEARNED
+from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.errors import CheckpointError
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
@@ -39,6 +41,11 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0) -> CostNetwo
     weights = {name: 0.3 * random.standard_normal(size, dtype=np.float32) for name, size in sizes.items()}
     known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
     return CostNetwork(weights, TYPES, known, {"made": "by a test"})
+
+
+def unlike(device: DeviceProfile) -> DeviceProfile:
+    """The same at forty times the speed, but for the overhead."""
+    return replace(device, rates=tuple(replace(r, per_second=40 * r.per_second) for r in device.rates))
 
 
 @pytest.fixture
@@ -107,18 +114,14 @@ def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
     graph = extract(random_model(3))
     [near] = estimates(graph, [profile(2)])
     assert near.source == LEARNED
-    slow = profile(2)
-    rates = tuple(r.__class__(r.op_class, r.precision, r.sizes, 40 * r.per_second, "") for r in slow.rates)
-    far = type(slow)(**{**vars(slow), "rates": rates})
+    far = unlike(profile(2))
     [other] = estimates(graph, [far])
     assert other.source == ANALYTIC
     assert other.total == pytest.approx(Roofline.of(networks(1, 3)[0].ops, far).seconds.sum())
 
 
 def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):
-    slow = profile(2)
-    rates = tuple(r.__class__(r.op_class, r.precision, r.sizes, 40 * r.per_second, "") for r in slow.rates)
-    far = type(slow)(**{**vars(slow), "rates": rates})
+    far = unlike(profile(2))
     found = estimates(extract(random_model(3)), [profile(2), far])
     assert [one.source for one in found] == [ANALYTIC, ANALYTIC]
 
@@ -141,3 +144,22 @@ def test_the_shipped_network_can_be_used():
     assert (prediction.seconds >= 0).all()
     assert np.isfinite(prediction.seconds).all()
     assert prediction.doubt >= 0
+
+
+def test_factors_are_those_by_which_whole_models_differ_from_their_estimates():
+    graphs = [extract(random_model(seed)) for seed in range(12)]
+    device = profile(2)
+    wanted = {"matmul": 2.0, "elementwise": 0.5}
+    truth = replace(device, factors=wanted)
+    runs = [(graph, estimates(graph, [truth])[0].total) for graph in graphs]
+    found = fitted_factors(device, runs)
+    errors = [
+        abs(np.log(estimates(graph, [replace(device, factors=found)])[0].total / seconds))
+        for graph, seconds in runs
+    ]
+    before = [abs(np.log(estimates(graph, [device])[0].total / seconds)) for graph, seconds in runs]
+    assert np.median(errors) < 0.3 * np.median(before)
+
+
+def test_factors_of_no_models_are_none():
+    assert fitted_factors(profile(2), []) == {}

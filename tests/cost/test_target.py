@@ -66,6 +66,15 @@ def assert_same(left: object, right: object, where: str = "target") -> None:
         assert left == right, where
 
 
+def test_factors_come_back_and_must_be_above_0(tmp_path):
+    target = make_target("CPU")
+    corrected = replace(target, devices=(replace(target.devices[0], factors={"matmul": 1.5}),))
+    save_target(corrected, tmp_path / "target.json")
+    assert load_target(tmp_path / "target.json").devices[0].factors == {"matmul": 1.5}
+    with pytest.raises(TargetError, match="factor of matmul"):
+        make_device("CPU", factors={"matmul": 0.0})
+
+
 def test_a_rate_is_interpolated_on_logarithmic_scales_and_flat_outside():
     rate = Rate("matmul", "f32", np.array([1e3, 1e5]), np.array([1e9, 1e11]), "measured")
     np.testing.assert_allclose(rate.at(np.array([0.0, 1e3, 1e4, 1e5, 1e9])), [1e9, 1e9, 1e10, 1e11, 1e11])

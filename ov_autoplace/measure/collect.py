@@ -20,7 +20,7 @@ from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
 from ov_autoplace.devices.names import core_with, full_device_name, libraries_of
 from ov_autoplace.devices.widths import Cores, Width, is_cpu, widths_here
-from ov_autoplace.errors import AutoplaceError
+from ov_autoplace.errors import AutoplaceError, ProfilingError
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.passes import FOLDED, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
@@ -99,7 +99,7 @@ def collect(
     Raises:
         OutputError: The file cannot be written.
         TrainingError: The file is there, and is no such file.
-        ProfilingError: A device fails at the models of one op by which it is calibrated.
+        ProfilingError: No device runs the models of one op by which they are calibrated.
     """
     path, ends = Path(path), time.monotonic() + seconds
     samples = CostSamples.load(path) if path.exists() else CostSamples()
@@ -156,9 +156,15 @@ def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) ->
             if setting is None:
                 alone = core_with(libraries_of(core, (device,)))
                 alone.set_property(device, properties)
-                calibrated = replace(calibrate(alone, (device,), quick=True), samples=())
+                try:
+                    calibrated = replace(calibrate(alone, (device,), quick=True), samples=())
+                except ProfilingError as cause:
+                    _log.warning("%s is left out: %s", name, cause)
+                    continue
                 setting = Setting(name, kind, (calibrated, generic_target(alone, (device,))))
             places.append(_Place(setting, device, properties))
+    if not places:
+        raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
     return places
 
 

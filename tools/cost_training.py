@@ -115,7 +115,7 @@ class Boosted:
         for kernels, ran, seconds in _measured(samples):
             rows.append(self._features(kernels.inputs)[kernels.heads[ran]])
             targets.append(np.log(seconds[ran] / kernels.base[ran]))
-            weights.append(seconds[ran] / seconds.sum() + 1 / ran.sum())
+            weights.append(seconds[ran] / max(seconds.sum(), 1e-9) + 1 / max(ran.sum(), 1))
         self._trees = HistGradientBoostingRegressor(
             max_iter=400, learning_rate=0.08, max_leaf_nodes=63, random_state=seed, loss="absolute_error"
         )

@@ -37,7 +37,7 @@ SCHEMA = 1
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction; what is larger is no estimate any more."""
-_FAR = 0.35  # largest distance of a descriptor from the nearest one of training, by feature
+_FAR = 0.15  # largest distance of a descriptor from the nearest one of training, by feature
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,7 +53,7 @@ class CostSettings:
     seed: int = 0
     hidden: int = 64
     layers: int = 2
-    epochs: int = 40
+    epochs: int = 30
     networks_per_step: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3

@@ -118,16 +118,6 @@ _ENTRIES = {
         _shape,
         split=str.rpartition,
     ),
-    "policy": _Entry(
-        Annotated[
-            str | None,
-            typer.Option(
-                metavar="FOLDER|base|none",
-                show_default="base",
-                help="Checkpoint of the policy that proposes placements; base is the shipped one.",
-            ),
-        ]
-    ),
     "solvers": _Entry(
         Annotated[
             str | None,
@@ -135,7 +125,7 @@ _ENTRIES = {
                 metavar="NAME,...|none",
                 show_default="portfolio,greedy",
                 help="Solvers that propose placements, in this order, like portfolio,local; none leaves "
-                "single devices, HETERO and the policy.",
+                "single devices and HETERO.",
             ),
         ]
     ),

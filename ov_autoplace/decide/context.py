@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.table import CostTable
@@ -22,9 +22,6 @@ from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.problem.problem import Problem
 
 __all__ = ["Context", "Stage"]
-
-# Compiling the learned policy took 0.12 to 0.18 s on a Zen 5 core, and the search from its answer 0.2 s.
-_POLICY_SECONDS = 0.5
 
 
 @dataclass(eq=False)
@@ -85,13 +82,6 @@ class Context:
     def has_verdict(self) -> bool:
         """Whether there is an answer so far."""
         return self._verdict is not None
-
-    def affordable_source(self) -> ProposalSource:
-        """Who proposes, without the policy where there is no time to compile it and nobody asked for it."""
-        policy = self.source.policy
-        if policy is None or self.source.policy_is_required or policy.is_compiled:
-            return self.source
-        return self.source if self.budget.allows(_POLICY_SECONDS) else replace(self.source, policy=None)
 
     @property
     def race(self) -> Race:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ import openvino as ov
 from ov_autoplace._base.json_fields import parse_json, shown
 from ov_autoplace._base.text import nearest
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.card import NO_POLICY
 
 if TYPE_CHECKING:
     from ov_autoplace.graph.shapes import Call
@@ -213,17 +211,6 @@ def _path(value: Any) -> str | None:
     return None if value is None or value == "" else str(value)
 
 
-def _policy(value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, (str, os.PathLike)):
-        raise OptionError(
-            f"{PREFIX}POLICY is {value!r}; it must be the folder of a checkpoint, 'base' or 'none'"
-        )
-    text = os.fsdecode(value)
-    return text.lower() if text.lower() in ("base", NO_POLICY) else text
-
-
 def _solvers(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         text = value.strip()
@@ -248,7 +235,6 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "memory_limits": _memory_limits,
     "shapes": _shapes,
     "target": _path,
-    "policy": _policy,
     "solvers": _solvers,
     "seed": _seed,
     "isolation": _switch("ISOLATION"),

@@ -20,7 +20,6 @@ from ov_autoplace.decide.option_values import (
     nearest_of,
 )
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.card import NO_POLICY
 
 if TYPE_CHECKING:
     from ov_autoplace.graph.shapes import Call
@@ -31,7 +30,6 @@ __all__ = [
     "DEFAULT_SOLVERS",
     "EXECUTORS",
     "MODES",
-    "POLICY_SOLVER",
     "PREFIX",
     "PROPERTY_NAMES",
     "PlacerOptions",
@@ -39,7 +37,6 @@ __all__ = [
     "split_config",
 ]
 
-POLICY_SOLVER = "policy"
 DEFAULT_BUDGET_MS = {"PROFILE": 2_000.0, "TUNE": 30_000.0}
 _NO_PROPERTIES = ("solvers", "seed")  # for whoever studies decisions, not for programs that run models
 
@@ -80,13 +77,10 @@ class PlacerOptions:
             of ``attention_mask`` grows with each call of a model with state.
         target: A target profile (path, catalogue name), for machines other than this one or to spare
             the calibration.
-        policy: Checkpoint of the policy that proposes placements: a folder, ``base`` (the shipped one) or
-            ``none``. ``None`` is the shipped one, and none where it is missing or the devices are too many.
         solvers: Names of the solvers that propose placements, in the order in which they are asked: those of
             ``ov_autoplace.solvers.SOLVERS``, one that was registered there included. ``none``, like an empty
-            list, leaves single devices, HETERO and the policy. The policy is asked last unless ``policy``
-            is in the list, which makes it an error that it cannot be asked. ``TUNE`` asks the first
-            solver of the list again whenever it has corrected the costs.
+            list, leaves single devices and HETERO. ``TUNE`` asks the first solver of the list again whenever
+            it has corrected the costs.
         seed: Seed of everything random.
         isolation: Whether models are compiled and run for measuring in a child process (``YES``, the
             default), so that a plugin that crashes, hangs or runs out of memory ends that one: the device or
@@ -127,7 +121,6 @@ class PlacerOptions:
     memory_limits: Mapping[str, float] = field(default_factory=dict)
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     target: str | None = None
-    policy: str | None = None
     solvers: Sequence[str] = DEFAULT_SOLVERS
     seed: int = 0
     isolation: bool = True
@@ -149,10 +142,6 @@ class PlacerOptions:
             object.__setattr__(self, "calls", self.shapes)
         if self.calls:
             object.__setattr__(self, "shapes", max(self.calls, key=lambda call: call.size).shapes)
-        if self.policy == NO_POLICY and POLICY_SOLVER in self.solvers:
-            raise OptionError(
-                f"solvers names {POLICY_SOLVER!r}, but {PREFIX}POLICY is {NO_POLICY!r}; change one of them"
-            )
 
     @property
     def budget_seconds(self) -> float:

@@ -32,7 +32,6 @@ def place(
     memory_limits: Mapping[str, float | str] | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     target: str | os.PathLike[str] | None = None,
-    policy: str | os.PathLike[str] | None = None,
     solvers: Sequence[str] | str = DEFAULT_SOLVERS,
     seed: int = 0,
     isolation: bool = True,
@@ -56,8 +55,7 @@ def place(
         memory_limits: Bytes, or a text like ``"2GiB"``, by device.
         shapes: Shape by input name, for dynamic inputs.
         target: A target profile: a path, or a name of the catalogue.
-        policy: Checkpoint of the policy that proposes placements, ``"base"`` or ``"none"``.
-        solvers: Who else proposes placements, in this order.
+        solvers: Who proposes placements, in this order.
         seed: Of everything random.
         isolation: Measure in a child process.
         executor: ``HETERO``, ``OVERLAP`` or ``AUTO``: who runs the answer.
@@ -81,7 +79,6 @@ def place(
             "memory_limits": memory_limits,
             "shapes": shapes,
             "target": target,
-            "policy": policy,
             "solvers": solvers,
             "seed": seed,
             "isolation": isolation,

@@ -4,8 +4,8 @@
    the answer at once unless fewer of its threads, or lanes, could be faster.
 2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE). Where a bound proves that no mix
    can be faster than the best device by what counts, that device is the answer and nothing more is measured.
-3. Propose candidates: every single device, default HETERO, the solvers' answers, the learned policy's
-   answer and draws from it; simulate them. In ZERO_SHOT, where costs are estimates, the policy comes first.
+3. Propose candidates: every single device, default HETERO and the solvers' answers; simulate them. In
+   ZERO_SHOT, where costs are estimates, a mix has to be predicted faster by more than they are wrong.
 4. PROFILE and TUNE race the best few, and always the best single device, on the devices themselves;
    TUNE corrects the table from what it measured, proposes again, and goes on until its budget ends.
 5. Take the winner if it beats the best single device by more than the noise, else that device.
@@ -33,7 +33,7 @@ from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.divisions import is_worth_dividing
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.pools import without_hint
-from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.stages.lanes import Lanes
 from ov_autoplace.decide.stages.rates import Rates
 from ov_autoplace.decide.stages.singles import Singles
@@ -53,7 +53,6 @@ from ov_autoplace.plan.findings import Finding, Kind, sentence
 from ov_autoplace.plan.fitting import FittedPlacement, fit_prepared
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import WholePlan
-from ov_autoplace.policy.runner import find_policy
 
 __all__ = ["STAGES", "Placer"]
 
@@ -109,7 +108,8 @@ class Placer:
             prepared = prepare(model, self._options.shapes)
             for call in self._options.calls:
                 named_shapes(prepared.model, call)
-        context = Context(machine, prepared, self._budget, self._source(), self._phase)
+        source = ProposalSource(self._options.solvers, self._options.seed)
+        context = Context(machine, prepared, self._budget, source, self._phase)
         stages = [
             stage() for stage in STAGES["many requests" if self._serves_many else "one request at a time"]
         ]
@@ -140,14 +140,6 @@ class Placer:
         # The same request on the other devices, in the time that is left.
         left_out = self._left_out | {device: str(cause) for device, cause in failure.items()}
         return Placer(self._asked.without(failure), left_out, self._budget).place_fitted(model)
-
-    def _source(self) -> ProposalSource:
-        """Who proposes placements; the policy is required where somebody names it."""
-        options = self._options
-        # Who names the policy among the solvers requires one: the shipped one when none is named.
-        asked = options.policy or ("base" if POLICY_NAME in options.solvers else None)
-        policy = None if self._serves_many else find_policy(asked, len(self._machine.devices))
-        return ProposalSource(options.solvers, policy, asked is not None, options.seed)
 
     @property
     def _is_estimated(self) -> bool:

@@ -1,4 +1,4 @@
-"""Candidate placements of a cost table: single devices, default HETERO, answers of solvers and the policy."""
+"""Candidate placements of a cost table: single devices, default HETERO, answers of solvers."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ov_autoplace._base.arrays import IntArray
-from ov_autoplace.decide.options import DEFAULT_SOLVERS, POLICY_SOLVER
-from ov_autoplace.errors import CheckpointError, PlacementError
+from ov_autoplace.decide.options import DEFAULT_SOLVERS
+from ov_autoplace.errors import PlacementError
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.plan import plan_of_groups
 from ov_autoplace.plan.simulator import simulate
-from ov_autoplace.policy.merging import graph_within_reach
-from ov_autoplace.policy.readout import draw
-from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
-from ov_autoplace.solvers.policy import refined_assignment
 
-__all__ = ["POLICY_NAME", "ProposalSource", "propose"]
+__all__ = ["ProposalSource", "propose"]
 
 _log = logging.getLogger("ov_autoplace")
 
 HETERO_NAME = "HETERO"
-POLICY_NAME = POLICY_SOLVER
-_SAMPLES, _KEPT_SAMPLES = 8, 3
 
 
 @dataclass(frozen=True)
@@ -35,15 +29,11 @@ class ProposalSource:
     """Who proposes placements.
 
     Attributes:
-        solvers: Names of the solvers to ask, in order; ``policy`` among them is the turn of ``policy``.
-        policy: The policy to ask, after the solvers unless it has a turn among them, or ``None``.
-        policy_is_required: Whether a policy that cannot be run is an error, not only a warning.
-        seed: Of the solvers, and of the policy's draws.
+        solvers: Names of the solvers to ask, in order.
+        seed: Of the solvers.
     """
 
     solvers: Sequence[str] = DEFAULT_SOLVERS
-    policy: PolicyRunner | None = None
-    policy_is_required: bool = False
     seed: int = 0
 
 
@@ -52,7 +42,6 @@ def propose(problem: Problem, source: ProposalSource) -> list[Candidate]:
 
     Raises:
         PlacementError: No placement honours the constraints.
-        CheckpointError: A required policy cannot be run.
     """
     table = problem.table
     found: dict[bytes, Candidate] = {}
@@ -96,45 +85,13 @@ def _assignments(
     hetero = units.from_groups(by_priority)
     if (units.to_groups(hetero) == by_priority).all() and units.fits(hetero):
         yield HETERO_NAME, by_priority, None
-    for name in dict.fromkeys([*source.solvers, POLICY_NAME]):
-        if name == POLICY_NAME:
-            yield from _policy_answers(problem, source)
-        else:
-            try:
-                placement = solve_problem(problem, name, SolverOptions(seed=source.seed))
-            except PlacementError as cause:
-                # A simple solver may find no way where another does; who named it wants to know.
-                level = logging.DEBUG if name in DEFAULT_SOLVERS else logging.WARNING
-                _log.log(level, "the solver %s proposes nothing: %s", name, cause)
-                failures.append(cause)
-                continue
-            yield placement.solver, placement.assignment, placement.lower_bound_seconds
-
-
-def _policy_answers(problem: Problem, source: ProposalSource) -> Iterator[tuple[str, IntArray, None]]:
-    """The policy's answer, and those of a few draws that are predicted to be fastest."""
-    if source.policy is None:
-        return
-    graph = graph_within_reach(problem)
-    try:
-        scores = source.policy.scores(graph)
-    except CheckpointError as cause:
-        if source.policy_is_required:
-            raise
-        _log.warning("the policy proposes nothing: %s", cause)
-        return
-    answers: list[IntArray] = []
-    try:
-        answers.append(refined_assignment(scores, graph, SolverOptions(seed=source.seed)))
-        answers.extend(draw(scores, graph, _SAMPLES, source.seed))
-    except PlacementError:
-        pass  # the policy found nothing, or no more, that fits into memory
-    if not answers:
-        return
-    distinct = {device.tobytes(): i for i, device in reversed(list(enumerate(answers)))}
-    numbers = sorted(distinct.values())
-    latencies = graph.problem.evaluator.latencies([answers[i] for i in numbers])
-    drawn = [numbers[i] for i in np.argsort(latencies, kind="stable") if numbers[i] > 0]
-    for i in [*(n for n in numbers if n == 0), *drawn[:_KEPT_SAMPLES]]:
-        name = f"{POLICY_NAME} sample {i}" if i else POLICY_NAME
-        yield name, graph.problem.units.to_groups(answers[i]), None
+    for name in dict.fromkeys(source.solvers):
+        try:
+            placement = solve_problem(problem, name, SolverOptions(seed=source.seed))
+        except PlacementError as cause:
+            # A simple solver may find no way where another does; who named it wants to know.
+            level = logging.DEBUG if name in DEFAULT_SOLVERS else logging.WARNING
+            _log.log(level, "the solver %s proposes nothing: %s", name, cause)
+            failures.append(cause)
+            continue
+        yield placement.solver, placement.assignment, placement.lower_bound_seconds

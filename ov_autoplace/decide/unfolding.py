@@ -109,7 +109,7 @@ def _cheapest(graph: ComputationGraph, problem: Problem, source: ProposalSource)
         try:
             coarse = coarsen(graph, fused=table.members or (), pins=pins, light_ops=False)
             unfolded_problem = Problem.of(_costs_of(coarse, table), problem.memory_limits, pins)
-            proposals = propose(unfolded_problem, replace(source, policy=None, policy_is_required=False))
+            proposals = propose(unfolded_problem, source)
         except PlacementError as cause:
             _log.warning(
                 "on the model as it was given, whose shape computations are not folded, the pins and limits "

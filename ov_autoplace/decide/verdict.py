@@ -18,7 +18,6 @@ from ov_autoplace._base.statistics import (
     paired_ratio,
     was_disturbed,
 )
-from ov_autoplace.decide.proposals import POLICY_NAME
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.measure.loads import Timing
 from ov_autoplace.plan.decision import Candidate, Load
@@ -149,26 +148,21 @@ def sure_unrun(candidates: Sequence[Candidate]) -> list[Candidate]:
 def predicted(candidates: Sequence[Candidate]) -> Verdict:
     """The verdict when nothing may be run and all costs are estimates.
 
-    The policy's greedy answer wins unless it is predicted slower than the best single device, or slower than
-    the best candidate by more than :data:`ESTIMATE_MARGIN`; then the lowest prediction wins.
+    The lowest prediction wins, unless it is a mix that is no more than :data:`ESTIMATE_MARGIN` below the best
+    single device's, which estimates cannot tell apart; then that device does.
     """
     sure = sure_unrun(candidates)
     fastest = min(sure, key=attrgetter("expected_seconds"))
     single = min((c for c in sure if c.is_single), key=attrgetter("expected_seconds"), default=None)
-    winner = next((c for c in sure if POLICY_NAME in (c.name, *c.also)), fastest)
-    limit = fastest.expected_seconds * (1 + ESTIMATE_MARGIN)
-    if single is not None:
-        limit = min(limit, single.expected_seconds)
-    if winner.expected_seconds > limit:
-        winner = fastest
-    if winner.expected_seconds == fastest.expected_seconds:
-        findings = [Finding.of(Kind.PREDICTED, winner.name)]
-    else:
-        behind = 100 * (winner.expected_seconds / fastest.expected_seconds - 1)
-        findings = [Finding.of(Kind.POLICY_PREDICTED, winner.name, fastest.name, behind=behind)]
-    if single is not None and not winner.is_single:
-        gain = 1 - winner.expected_seconds / single.expected_seconds
-        findings.append(Finding.of(Kind.GAIN_PREDICTED, single.name, gain=100 * gain))
+    findings = [Finding.of(Kind.PREDICTED, fastest.name)]
+    winner = fastest
+    if single is not None and not fastest.is_single:
+        gain = 1 - fastest.expected_seconds / single.expected_seconds
+        if gain <= ESTIMATE_MARGIN:
+            winner = single
+            findings = [Finding.of(Kind.SINGLE_PREDICTED, single.name, fastest.name, gain=100 * gain)]
+        else:
+            findings.append(Finding.of(Kind.GAIN_PREDICTED, single.name, gain=100 * gain))
     return Verdict(winner, (*findings, Finding(Kind.NOTHING_MEASURED)), candidates)
 
 

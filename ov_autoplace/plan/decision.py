@@ -60,7 +60,7 @@ class Candidate:
 
     Attributes:
         name: A device's name for a single device, also with a width (``CPU (1 thread)``), ``HETERO``, the
-            solver's name, ``policy`` for the policy's greedy answer, or ``policy sample 3``.
+            solver's name.
         plan: How the model is to be run.
         predicted_seconds: Simulated latency, or seconds per request of a plan for many; ``None`` when no cost
             table was made.

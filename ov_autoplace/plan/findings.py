@@ -37,7 +37,7 @@ class Kind(Enum):
     WITHOUT_RIVAL = "without_rival"
     NOT_RUN = "not_run"
     PREDICTED = "predicted"
-    POLICY_PREDICTED = "policy_predicted"
+    SINGLE_PREDICTED = "single_predicted"
     NARROW_PREDICTED = "narrow_predicted"
     UNPROFILED = "unprofiled"
     RIGHT_OUTPUTS = "right_outputs"
@@ -117,9 +117,9 @@ _SENTENCES: dict[Kind, str] = {
     Kind.WITHOUT_RIVAL: "{0} was measured fastest; {detail}",
     Kind.NOT_RUN: "{0} is predicted to be fastest; no candidate could be run: {detail}",
     Kind.PREDICTED: "{0} is predicted to be fastest",
-    Kind.POLICY_PREDICTED: (
-        "{0} is the learned policy's answer; it is predicted {behind:.1f} % slower than {1}, which is less "
-        "than estimates can tell apart"
+    Kind.SINGLE_PREDICTED: (
+        "{0} is predicted to be the fastest device; {1} is predicted {gain:.1f} % faster, which is less than "
+        "estimates can be wrong"
     ),
     Kind.NARROW_PREDICTED: "{0} is predicted {gain:.1f} % faster than {1}; {detail}",
     Kind.UNPROFILED: (

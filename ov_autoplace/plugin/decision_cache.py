@@ -30,7 +30,6 @@ from ov_autoplace.errors import AutoplaceError, OptionError, OutputError
 from ov_autoplace.graph.model_hash import model_hash, weights_hash
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import Plan, read_plan
-from ov_autoplace.policy.card import checkpoint_key
 
 if TYPE_CHECKING:  # compiling with a decision that is kept, which shall be quick, makes none
     from ov_autoplace.plan.decision import Decision
@@ -145,7 +144,6 @@ class DecisionCache:
             for f in fields(options)
             if f.name not in ("properties", "progress", "cache", "decide")
         }
-        asked["policy"] = checkpoint_key(options.policy)
         properties = {k: v for k, v in options.properties.items() if k not in CACHE_PROPERTIES}
         settings = json.dumps([asked, properties], sort_keys=True, default=property_text)
         conditions = measuring_conditions(core, devices, device_properties(core, devices, properties))

@@ -1,6 +1,6 @@
 """From a problem to a placement: one file per solver, and their register.
 
-Imports ``policy`` and below.
+Imports ``measure`` and below.
 """
 
 from ov_autoplace.problem.constraints import Constraints

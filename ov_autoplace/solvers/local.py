@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.problem.evaluator import Evaluator
@@ -33,7 +32,6 @@ def improve(
     enough: float = 0.0,
     work: int = _WORK,
     blocks: Sequence[IntArray] = (),
-    preferred: NDArray[np.floating] | None = None,
 ) -> IntArray:
     """Move whole subgraphs, blocks, single units and runs of units as long as the placement becomes faster.
 
@@ -44,12 +42,11 @@ def improve(
         enough: Stop at this latency in seconds: a proven bound.
         work: Most nodes that the simulator may visit.
         blocks: Units that are worth moving together, each ``int32[n]``: chains and branches.
-        preferred: What to try first, see :class:`~ov_autoplace.solvers.neighbourhood.Neighbourhood`.
 
     Returns:
         An assignment at least as fast as ``start``, which is allowed.
     """
-    neighbourhood = Neighbourhood(evaluator, blocks, preferred)
+    neighbourhood = Neighbourhood(evaluator, blocks)
     search = _Search(evaluator, start, neighbourhood, np.random.default_rng(options.seed))
     most_stale = _STALE_BATCHES_WITH_LIMITS if evaluator.units.has_memory_limits else _STALE_BATCHES
     # What is left is counted as a share, since the work of a simulation changes with the placement.
@@ -71,7 +68,6 @@ def improve_again(
     enough: float = 0.0,
     work: int = _WORK,
     blocks: Sequence[IntArray] = (),
-    preferred: NDArray[np.floating] | None = None,
 ) -> IntArray:
     """Local search again and again from changed copies of the best placement (iterated local search).
 
@@ -86,7 +82,6 @@ def improve_again(
         enough: Stop at this latency in seconds: a proven bound.
         work: Of every search, as of :func:`improve`.
         blocks: Likewise.
-        preferred: Likewise, but of every second search.
 
     Returns:
         An assignment at least as fast as ``best``, which is allowed.
@@ -99,8 +94,7 @@ def improve_again(
         if evaluator.units.has_memory_limits and not evaluator.units.fits(start):
             continue
         again = replace(options, seed=options.seed + number)
-        scores = preferred if number % 2 == 0 else None
-        found = improve(evaluator, start, again, enough, work, blocks, scores)
+        found = improve(evaluator, start, again, enough, work, blocks)
         seconds = float(evaluator.latencies([found])[0])
         if seconds < value * (1 - 1e-9):
             best, value, stale = found, seconds, 0

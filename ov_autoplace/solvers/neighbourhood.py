@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ov_autoplace._base.arrays import FloatArray, IntArray, offsets_of, rows_of
+from ov_autoplace._base.arrays import IntArray, offsets_of, rows_of
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.evaluator import Evaluator
@@ -71,33 +71,22 @@ class Neighbourhood:
     Args:
         evaluator: Scores assignments of U units.
         blocks: Units that are worth moving together, each ``int32[n]``: chains, branches, groups.
-        preferred: How good each device looks for each unit, ``[U, D]``, the higher the better: what looks
-            best is tried first. Else the order is random.
     """
 
-    def __init__(
-        self,
-        evaluator: Evaluator,
-        blocks: Sequence[IntArray] = (),
-        preferred: NDArray[np.floating] | None = None,
-    ) -> None:
+    def __init__(self, evaluator: Evaluator, blocks: Sequence[IntArray] = ()) -> None:
         self._evaluator, self._units = evaluator, evaluator.units
         self._may_run = np.isfinite(self._units.op_seconds)
         self._targets = np.array(self._units.usable_devices, dtype=np.int32)
         self._block_units = np.concatenate([*blocks, np.empty(0, dtype=np.int32)]).astype(np.int32)
         self._block_ends = offsets_of([len(block) for block in blocks])
-        self._preferred = preferred
 
     def listed(self, device: IntArray, rng: np.random.Generator) -> Moves:
-        """Subgraphs, blocks and units at a boundary to each device, the most promising first."""
+        """Subgraphs to each device, small ones first; then blocks, then units at a boundary, shuffled."""
         subgraphs = self._to_each(*self._subgraphs(device))
         others = Moves.joined([self._to_each(self._block_units, self._block_ends), self._boundary(device)])
-        if self._preferred is None:
-            blocks = (len(self._block_ends) - 1) * len(self._targets)
-            order = [rng.permutation(blocks), blocks + rng.permutation(len(others) - blocks)]
-            return Moves.joined([subgraphs, others.chosen(np.concatenate(order))])
-        moves = Moves.joined([subgraphs, others])
-        return moves.chosen(np.argsort(-self._promise(moves, device), kind="stable"))
+        blocks = (len(self._block_ends) - 1) * len(self._targets)
+        order = [rng.permutation(blocks), blocks + rng.permutation(len(others) - blocks)]
+        return Moves.joined([subgraphs, others.chosen(np.concatenate(order))])
 
     def drawn(self, device: IntArray, count: int, rng: np.random.Generator) -> Moves:
         """Random moves, ``count`` of each kind: runs of units, and units or blocks that change places."""
@@ -163,13 +152,6 @@ class Neighbourhood:
         pair = np.unique(ends * units.num_devices + other_side)
         unit, target = np.divmod(pair, units.num_devices)
         return self._allowed(unit, target, np.ones(len(unit), dtype=np.int64))
-
-    def _promise(self, moves: Moves, device: IntArray) -> FloatArray:
-        """How much better the devices look to which each move goes, in the mean, ``float64[M]``."""
-        assert self._preferred is not None
-        gain = self._preferred[moves.units, moves.targets] - self._preferred[moves.units, device[moves.units]]
-        number = np.repeat(np.arange(len(moves)), moves.lengths)
-        return np.bincount(number, gain, len(moves)) / np.maximum(moves.lengths, 1)
 
 
 def _ranges(starts: NDArray[np.integer], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -52,7 +52,7 @@ OVERLAP = Search(
     work=1_500_000,
     kicked_work=300_000,
     most_stale=6,
-    at_policy=True,
+    moves_regions=True,
 )
 
 

@@ -38,7 +38,7 @@ RATE = Search(
     _proposals,
     _simple,
     most_stale=16,
-    at_policy=True,
+    moves_regions=True,
 )
 
 

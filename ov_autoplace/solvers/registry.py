@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +19,6 @@ from ov_autoplace.solvers.list_schedulers import LIST_SCHEDULERS
 from ov_autoplace.solvers.milp import solve_milp
 from ov_autoplace.solvers.oracle import oracle
 from ov_autoplace.solvers.overlap import OVERLAP, chain_proposals, schedules_of
-from ov_autoplace.solvers.policy import solve_policy
 from ov_autoplace.solvers.rate import RATE, mixture_and_whole
 from ov_autoplace.solvers.search import Search, best_of, greedy_proposals, solve_exact, solve_single
 from ov_autoplace.solvers.solver import Solver, SolverOptions
@@ -36,7 +34,6 @@ def _solvers(search: Search, special: Mapping[str, Solver]) -> dict[str, Solver]
         **special,
         "local": search.local,
         "exact": solve_exact,
-        "policy": solve_policy,
         "portfolio": search.portfolio,
         "oracle": oracle(search.portfolio),
     }
@@ -72,7 +69,6 @@ def solve(
     seed: int = 0,
     memory_limits: Mapping[str, float] | None = None,
     pins: Mapping[str, str] | None = None,
-    policy: str | os.PathLike[str] | None = None,
 ) -> Placement:
     """Find a fast placement of a cost table's groups.
 
@@ -89,9 +85,6 @@ def solve(
         seed: Seed of random choices.
         memory_limits: Bytes by device name, on top of the table's own capacities.
         pins: Device by name pattern (``fnmatch``) of groups or ops.
-        policy: Folder of the checkpoint of ``solver="policy"``, and of ``"portfolio"`` and ``"oracle"`` under
-            ``overlap`` and ``rate``, where its answer is one of their starts; ``"base"`` or ``None`` is the
-            shipped one. With ``"none"`` they do without.
 
     Returns:
         A placement with ``latency_seconds`` (simulated; under ``rate`` the seconds per request),
@@ -100,15 +93,11 @@ def solve(
     Raises:
         OptionError: An argument has a bad value.
         PlacementError: No placement honours all constraints, or none was found.
-        CheckpointError: The policy's checkpoint cannot be used.
     """
     objective_of(objective)
     if solver not in SOLVERS_OF[objective]:
         raise OptionError(unknown_name(f"solver of the objective {objective}", solver, SOLVERS_OF[objective]))
-    asking = ("policy", "portfolio", "oracle") if _SEARCHES[objective].at_policy else ("policy",)
-    if policy is not None and solver not in asking:
-        raise OptionError(f"the solver {solver!r} of {objective} takes no policy; use solver='policy'")
-    options = _options(table, time_limit, seed, policy)
+    options = _options(table, time_limit, seed)
     return solve_problem(Problem.of(table, memory_limits, pins, objective), solver, options)
 
 
@@ -139,18 +128,13 @@ def solve_mixture(
     return mixture_and_whole(Problem.of(table, memory_limits, pins, "rate"), options)[0]
 
 
-def _options(
-    table: CostTable,
-    time_limit: float | None,
-    seed: int,
-    policy: str | os.PathLike[str] | None = None,
-) -> SolverOptions:
+def _options(table: CostTable, time_limit: float | None, seed: int) -> SolverOptions:
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"the time limit is {time_limit!r}; give a number of seconds above 0")
     if not len(table):
         raise OptionError("the cost table has no groups, so there is nothing to place")
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    return SolverOptions(deadline, seed, None if policy is None else os.fspath(policy))
+    return SolverOptions(deadline, seed)
 
 
 def solve_problem(problem: Problem, solver: str, options: SolverOptions) -> Placement:

@@ -21,8 +21,8 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.solvers.local import improve, improve_again
 from ov_autoplace.solvers.memory import first_fit
-from ov_autoplace.solvers.policy import policy_proposals
 from ov_autoplace.solvers.pooling import without_copies
+from ov_autoplace.solvers.regions import region_proposals
 from ov_autoplace.solvers.solver import Proposals, Proposer, Solver, SolverOptions
 
 __all__ = [
@@ -52,7 +52,7 @@ class Search:
         most_groups: Beyond, the search begins from one proposal, and ends where it leads.
         work: Nodes that the simulator visits in one search.
         kicked_work: Likewise from a changed copy.
-        at_policy: Whether it begins at the policy's answer too.
+        moves_regions: Whether it begins at :func:`~ov_autoplace.solvers.regions.regions_moved` too.
         idles_copies: Whether a copy of a device brings nothing but transfers where memory is not limited.
         refine: Goes on under memory limits, and raises the bound.
     """
@@ -63,7 +63,7 @@ class Search:
     most_groups: float = 1_000
     work: int = 600_000
     kicked_work: int = 60_000
-    at_policy: bool = False
+    moves_regions: bool = False
     idles_copies: bool = False
     refine: Refiner | None = None
 
@@ -91,8 +91,8 @@ class Search:
         return self.searching(self.simple)(problem, options)
 
     def searching(self, propose: Proposer) -> Solver:
-        """The solver that searches from what is proposed, and asks neither policy nor programs."""
-        plain = replace(self, at_policy=False, refine=None)
+        """The solver that searches from what is proposed, and neither moves regions nor solves programs."""
+        plain = replace(self, moves_regions=False, refine=None)
         return lambda problem, options: plain.answer(problem, options, propose(problem, options))
 
     def answer(self, problem: Problem, options: SolverOptions, found: Proposals) -> Placement:
@@ -109,8 +109,8 @@ class Search:
         evaluator, units, bound = problem.evaluator, problem.units, found.bound
         if found.is_proven(evaluator):
             return evaluator.answer(evaluator.best(found.assignments), bound)
-        learned = policy_proposals(problem, options) if self.at_policy else []
-        starts = self._starts(problem, [*found.assignments, *learned])
+        moved = region_proposals(problem, options) if self.moves_regions else []
+        starts = self._starts(problem, [*found.assignments, *moved])
         improved = [improve(evaluator, start, options, bound, self.work, found.blocks) for start in starts]
         best = evaluator.best(improved)
         if self.refine is not None and units.has_memory_limits:

@@ -25,8 +25,6 @@ class SolverOptions:
             evaluations that depends on the table alone ends the search, and answers can be repeated. Programs
             under memory limits are ended by the clock too, after ``program_seconds``.
         seed: Seed of everything random.
-        policy: Checkpoint of the solver ``policy``, and of those that begin at its answer; ``None`` = the one
-            that comes with the package, ``"none"`` = begin elsewhere.
         enumerated: Where there are no more placements than these, all of them are tried.
         large: Units from which on a minimum cut takes so long that no further ones follow one whose placement
             is near the bound.
@@ -35,7 +33,6 @@ class SolverOptions:
 
     deadline: float | None = None
     seed: int = 0
-    policy: str | None = None
     enumerated: int = 4096
     large: int = 10_000
     program_seconds: float = 20.0

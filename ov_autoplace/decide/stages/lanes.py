@@ -37,7 +37,7 @@ from ov_autoplace.decide.lane_costs import LaneCosts, executor_table, lane_costs
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import width_candidate
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.errors import CheckpointError, PlacementError, ProfilingError
+from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.measure.corrections import perturbed_table
 from ov_autoplace.measure.counting import CountedDevices, count_width
 from ov_autoplace.plan.decision import Candidate, Scheduled
@@ -46,7 +46,6 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import LanePlan, WholePlan
 from ov_autoplace.plan.schedulable import reason_not_schedulable
 from ov_autoplace.plan.simulator import simulate
-from ov_autoplace.policy.card import NO_POLICY
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.registry import solve_problem
 from ov_autoplace.solvers.solver import SolverOptions
@@ -278,13 +277,8 @@ class _Search:
         """
         options = self._machine.options
         question = Problem.of(table, options.memory_limits, options.pins, "overlap")
-        asked = SolverOptions(seed=options.seed if seed is None else seed, policy=options.policy)
-        try:
-            return solve_problem(question, "portfolio", asked)
-        except CheckpointError as cause:
-            # Who named it may have meant the devices: of their lanes there are more.
-            _log.warning("the policy proposes no schedule: %s", cause)
-            return solve_problem(question, "portfolio", replace(asked, policy=NO_POLICY))
+        asked = SolverOptions(seed=options.seed if seed is None else seed)
+        return solve_problem(question, "portfolio", asked)
 
     def _scheduled(
         self, division: Division, costs: LaneCosts, answer: Placement, bound: float | None = None

@@ -182,7 +182,7 @@ class Rates(Stage):
     def _solved(self, context: Context, table: CostTable) -> tuple[Mixture, Placement]:
         """The best mixture and the best placement for all requests."""
         problem = context.problem = context.machine.problem(table, "rate")
-        options = SolverOptions(seed=context.options.seed, policy=context.options.policy)
+        options = SolverOptions(seed=context.options.seed)
         mixture, whole = mixture_and_whole(problem, options)
         whole = replace(whole, latency_seconds=simulate(table, whole.assignment, "rate").latency_seconds)
         context.rate_bound = mixture.bound_per_second

@@ -73,7 +73,7 @@ class Singles(Stage):
             with context.phase("solve"):
                 table = context.costs.estimate(context.prepared, context.session.feasibility.supported)
                 context.problem = context.machine.problem(table)
-                proposals = propose(context.problem, context.affordable_source())
+                proposals = propose(context.problem, context.source)
                 return out_of_time(proposals, context.budget.seconds)
         if not candidates:
             return None

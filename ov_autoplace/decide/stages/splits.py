@@ -10,7 +10,7 @@ import numpy as np
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.decide.bounds import cheap_transfers, unbeatable_device
 from ov_autoplace.decide.context import Context, Stage
-from ov_autoplace.decide.proposals import POLICY_NAME, ProposalSource, propose
+from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.race import CONFIRMATION, FIRST_RACE
 from ov_autoplace.decide.verdict import (
     Verdict,
@@ -43,7 +43,7 @@ class Splits(Stage):
     """Each op on one device, in turns."""
 
     def estimate(self, context: Context) -> Verdict:
-        """What is predicted to be fastest, the policy first."""
+        """What is predicted to be fastest."""
         return predicted(propose(context.problem, context.source))
 
     def propose(self, context: Context) -> list[Candidate]:
@@ -65,7 +65,7 @@ class Splits(Stage):
             profile = context.costs.profile(context.known, transfers)
         with context.phase("solve"):
             context.problem = context.machine.problem(profile.table)
-            candidates = propose(context.problem, context.affordable_source())
+            candidates = propose(context.problem, context.source)
         for candidate in candidates:
             if candidate.name in profile.samples:
                 candidate.times[Load.STEADY] = profile.samples[candidate.name]
@@ -158,8 +158,7 @@ def _corrected(context: Context, tried: Sequence[Candidate], random: np.random.G
     problem: Problem = context.problem.at(corrected_table(context.problem.table, observed))
     known = {c.plan.key for c in tried if len(c.samples) or c.dropped}
     found: dict[Hashable, Candidate] = {}
-    first = [name for name in context.source.solvers if name != POLICY_NAME][:1]
-    source = replace(context.source, solvers=first, policy=None)
+    source = replace(context.source, solvers=context.source.solvers[:1])
     for trial in range(_TRIALS):
         wrong = problem if trial == 0 else problem.at(perturbed_table(problem.table, random))
         for candidate in propose(wrong, source):

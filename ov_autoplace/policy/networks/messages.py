@@ -2,8 +2,7 @@
 
 ``dgl`` is a DGL graph and DGL's kernels, g-SpMM and g-SDDMM (M. Wang et al., "Deep Graph Library", 2019); it
 is the default where DGL is installed. ``bag`` is torch's ``embedding_bag`` over the compressed rows of the
-graph; it traces, and OpenVINO runs it as ``EmbeddingBagOffsets``. Tests keep the two equal, so a network that
-was trained on either goes on with the other.
+graph. Tests keep the two equal, so a network that was trained on either goes on with the other.
 """
 
 from __future__ import annotations
@@ -21,11 +20,9 @@ __all__ = [
     "IMPLEMENTATIONS",
     "Reduce",
     "Topology",
-    "aggregate_edges",
     "default_implementation",
     "message_library",
     "propagate",
-    "source_plus",
 ]
 
 IMPLEMENTATIONS = ("bag", "dgl")
@@ -50,15 +47,12 @@ def message_library() -> str:
 class Topology:
     """Who sends to whom: E edges between N nodes, sorted by the node that receives.
 
-    What is derived from the edges is made on first use and kept. Whoever traces a network asks for ``bag``
-    and passes ``offsets`` as a tensor instead, so that no step depends on data; and gives the last node an
-    edge, because OpenVINO refuses bags that start behind the last index.
+    What is derived from the edges is made on first use and kept.
 
     Args:
         source: Sending node of each edge, ``int64[E]``.
         target: Receiving node of each edge, ``int64[E]``, ascending.
         num_nodes: N.
-        offsets: Edges of node ``n`` are ``offsets[n]`` to ``offsets[n + 1]``, ``int64[N + 1]``.
         implementation: Who passes messages on it, of :data:`IMPLEMENTATIONS`;
             :func:`default_implementation` when absent.
 
@@ -72,18 +66,17 @@ class Topology:
         target: Tensor,
         num_nodes: int,
         *,
-        offsets: Tensor | None = None,
         implementation: str | None = None,
     ) -> None:
         self.implementation = default_implementation() if implementation is None else implementation
         if self.implementation not in IMPLEMENTATIONS:
             raise ValueError(f"There is no message passing called {implementation!r}; use 'bag' or 'dgl'.")
-        if not _tracing() and bool((target[1:] < target[:-1]).any()):
+        if bool((target[1:] < target[:-1]).any()):
             raise ValueError("The edges of a topology must be sorted by their target.")
         self.source = source
         self.target = target
         self.num_nodes = num_nodes
-        self._offsets = offsets
+        self._offsets: Tensor | None = None
         self._reversed_order: Tensor | None = None
         self._reversed: Topology | None = None
         self._dgl_graph: Any = None
@@ -142,47 +135,6 @@ class Topology:
         return self._dgl_graph
 
 
-def source_plus(topology: Topology, x: Tensor, values: Tensor) -> Tensor:
-    """What the sender of each edge holds, plus what the edge carries: ``x[source[e]] + values[e]``.
-
-    Args:
-        topology: The graph.
-        x: What each node holds, ``[N, ...]``.
-        values: What each edge carries, ``[E, ...]``.
-
-    Returns:
-        ``[E, ...]``, differentiable in ``x`` and ``values``.
-    """
-    if topology.implementation == "dgl":
-        kernel, graph = _kernel("u_add_e", topology)  # g-SDDMM
-        summed: Tensor = kernel(graph, x, values)
-        return summed
-    return x[topology.source] + values
-
-
-def aggregate_edges(
-    topology: Topology,
-    values: Tensor,
-    reduce: Reduce = "sum",
-) -> Tensor:
-    """Reduce what arrives at each node; a node without incoming edges gets 0.
-
-    Args:
-        topology: The graph.
-        values: What each edge carries, ``[E, ...]``.
-        reduce: How the values that arrive at a node become one.
-
-    Returns:
-        ``[N, ...]``, differentiable in ``values``.
-    """
-    if topology.implementation == "dgl":
-        return _reduced_by_dgl("copy_e", topology, reduce, values)
-    rows = _rows(values)
-    edges = torch.arange(rows.shape[0], device=rows.device)
-    result = embedding_bag(edges, rows, topology.offsets[:-1], mode=reduce)
-    return _unflattened(result, values)
-
-
 def propagate(
     topology: Topology,
     x: Tensor,
@@ -216,10 +168,6 @@ def propagate(
         if reduce == "mean":
             result = result / topology.degree.clamp(min=1)[:, None]
     return _unflattened(result, x)
-
-
-def _tracing() -> bool:
-    return bool(torch.jit.is_tracing())
 
 
 def _rows(values: Tensor) -> Tensor:
@@ -261,7 +209,7 @@ def _kernel(name: str, topology: Topology) -> tuple[Any, Any]:
 
 
 def _reduced_by_dgl(
-    message: Literal["copy_e", "copy_u", "u_mul_e"], topology: Topology, reduce: Reduce, *operands: Tensor
+    message: Literal["copy_u", "u_mul_e"], topology: Topology, reduce: Reduce, *operands: Tensor
 ) -> Tensor:
     """g-SpMM: a value for each node."""
     kernel, graph = _kernel(f"{message}_{'max' if reduce == 'max' else 'sum'}", topology)

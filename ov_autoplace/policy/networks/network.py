@@ -1,25 +1,52 @@
-"""The network that a configuration describes."""
+"""The network of the papers: an encoder, a grouper and a placer, as a configuration composes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ov_autoplace.errors import TrainingError
-from ov_autoplace.policy.config import ComposedConfig, NetworkConfig, PairwiseConfig, config_named
-from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.pairwise import PairwiseNetwork
-from ov_autoplace.policy.networks.papers.network import ComposedNetwork
+from ov_autoplace.policy.config import NetworkConfig, config_named
+from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.distribution import PolicyOutput
+from ov_autoplace.policy.networks.papers.encoders import make_encoder
+from ov_autoplace.policy.networks.papers.groupers import make_grouper
+from ov_autoplace.policy.networks.papers.placers import make_placer
 
-__all__ = ["inherit", "make_network", "superposition_parameters"]
+__all__ = ["PlacementNetwork", "make_network", "superposition_parameters"]
 
-_NETWORKS: dict[type[NetworkConfig], Callable[[Any], PlacementNetwork]] = {
-    PairwiseConfig: PairwiseNetwork,
-    ComposedConfig: ComposedNetwork,
-}
+
+class PlacementNetwork(nn.Module):
+    """From a batch of graphs to a distribution over placements of each: HSDAG's, GDP's and mixtures of them.
+
+    Attributes:
+        config: What it is made of.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = make_encoder(config)
+        self.grouper = make_grouper(config)
+        self.placer = make_placer(config)
+
+    def forward(self, batch: GraphBatch, state: Tensor | None = None) -> PolicyOutput:
+        """The network's answer.
+
+        Args:
+            batch: B graphs with N units on D devices.
+            state: ``PolicyOutput.state`` of the step before, where there is one, ``[N, hidden]``.
+        """
+        graph = self.grouper.coarsen(batch)
+        grouping = self.grouper(self.encoder(batch, graph, state), graph, state)
+        logits = self.placer(grouping.z_rows, batch, grouping)
+        return PolicyOutput(
+            logits.masked_fill(~grouping.allowed, -torch.inf),
+            grouping.row_of,
+            grouping.graph_of_row,
+            batch.num_graphs,
+            grouping.link_score,
+            grouping.state,
+        )
 
 
 def make_network(config: str | NetworkConfig, seed: int = 0) -> PlacementNetwork:
@@ -36,26 +63,7 @@ def make_network(config: str | NetworkConfig, seed: int = 0) -> PlacementNetwork
         config = config_named(config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return _NETWORKS[type(config)](config)
-
-
-def inherit(network: PlacementNetwork, parent: PlacementNetwork) -> None:
-    """Give a network the weights of one that has the same parts, or more of them, in place.
-
-    Of more layers the first are taken.
-
-    Raises:
-        TrainingError: It has parts that the other one has not, or of another size.
-    """
-    weights = parent.state_dict()
-    for name, value in network.state_dict().items():
-        theirs = weights.get(name)
-        if theirs is None or theirs.shape != value.shape:
-            raise TrainingError(
-                f"a network {network.config.name!r} cannot start from the weights of one "
-                f"{parent.config.name!r}: {name} differs; start from a checkpoint with the same parts or more"
-            )
-        value.copy_(theirs)
+        return PlacementNetwork(config)
 
 
 def superposition_parameters(network: nn.Module) -> list[nn.Parameter]:

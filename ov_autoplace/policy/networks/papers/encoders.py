@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ov_autoplace.policy.config import ComposedConfig
-from ov_autoplace.policy.features import PAIR_FEATURES
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.messages import Topology, propagate
 from ov_autoplace.policy.networks.papers.groupers import Contraction
@@ -22,28 +21,20 @@ from ov_autoplace.policy.vocabulary import OP_TYPES
 __all__ = ["GcnEncoder", "SageEncoder", "input_width", "make_encoder", "unit_inputs"]
 
 
-def input_width(config: ComposedConfig) -> int:
+def input_width(config: NetworkConfig) -> int:
     """Columns of :func:`unit_inputs`."""
-    width = len(NODE_FEATURES)
-    if config.op_types:
-        width += len(OP_TYPES)
-    if config.reads_costs:
-        width += config.num_devices * len(PAIR_FEATURES)
-    return width
+    return len(NODE_FEATURES) + len(OP_TYPES) * config.op_types
 
 
-def unit_inputs(batch: GraphBatch, config: ComposedConfig) -> Tensor:
+def unit_inputs(batch: GraphBatch, config: NetworkConfig) -> Tensor:
     """What ``gcn`` and ``sage`` see of each unit, ``float32[N, input_width(config)]``.
 
-    The structure; the op type as one-hot; the costs on all devices side by side where the configuration reads
-    them, which neither of the two papers does.
+    The structure, and the op type as one-hot; neither of the two papers reads costs.
     """
-    columns = [batch.node_features]
-    if config.op_types:
-        columns.append(functional.one_hot(batch.op_type, len(OP_TYPES)).to(batch.node_features.dtype))
-    if config.reads_costs:
-        columns.append(batch.pair_features.flatten(1))
-    return torch.cat(columns, dim=1)
+    if not config.op_types:
+        return batch.node_features
+    op_types = functional.one_hot(batch.op_type, len(OP_TYPES)).to(batch.node_features.dtype)
+    return torch.cat([batch.node_features, op_types], dim=1)
 
 
 class GcnEncoder(nn.Module):
@@ -54,7 +45,7 @@ class GcnEncoder(nn.Module):
     layer. The states are normalised at the end, so that they still count beside what later steps add.
     """
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         hidden = config.hidden
@@ -93,7 +84,7 @@ class _Norm:
 class _Convolution(nn.Module):
     """``D^-1/2 (A + A^T + I) D^-1/2 Z W``, with a W of its own for each of the three terms."""
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.own = nn.Linear(config.hidden, config.hidden)
         self.producers = nn.Linear(config.hidden, config.hidden, bias=False)
@@ -120,7 +111,7 @@ class SageEncoder(nn.Module):
     Producers and consumers are pooled apart, since a placement depends on the direction of data.
     """
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         self.enter = nn.Linear(input_width(config), config.hidden)
@@ -136,7 +127,7 @@ class SageEncoder(nn.Module):
 
 
 class _SageLayer(nn.Module):
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         hidden = config.hidden
         self.pool = nn.Linear(hidden, 2 * hidden)
@@ -151,6 +142,6 @@ class _SageLayer(nn.Module):
         return merged
 
 
-def make_encoder(config: ComposedConfig) -> GcnEncoder | SageEncoder:
+def make_encoder(config: NetworkConfig) -> GcnEncoder | SageEncoder:
     """The encoder that ``config.encoder`` names: ``gcn`` or ``sage``."""
     return GcnEncoder(config) if config.encoder == "gcn" else SageEncoder(config)

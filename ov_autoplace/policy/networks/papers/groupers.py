@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ov_autoplace import _core
 from ov_autoplace._base.arrays import BoolArray
 from ov_autoplace._base.kept import kept
-from ov_autoplace.policy.config import ComposedConfig
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.messages import Topology
 
@@ -153,7 +153,7 @@ class GpnGrouper(nn.Module):
     states that the next step sums up, are a million times larger after four steps of an episode.
     """
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         hidden = config.hidden
         self.norm = nn.LayerNorm(hidden)
@@ -198,7 +198,7 @@ class GpnGrouper(nn.Module):
         )
 
 
-def make_grouper(config: ComposedConfig) -> NoGrouper | ColocationGrouper | GpnGrouper:
+def make_grouper(config: NetworkConfig) -> NoGrouper | ColocationGrouper | GpnGrouper:
     """The grouper that ``config.grouper`` names."""
     if config.grouper == "gpn":
         return GpnGrouper(config)

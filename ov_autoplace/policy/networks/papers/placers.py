@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.config import ComposedConfig
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.papers.groupers import Grouping
 from ov_autoplace.policy.networks.papers.superposition import Superposition
@@ -20,7 +20,7 @@ __all__ = ["AttentionPlacer", "MlpPlacer", "make_placer"]
 class _Conditioned(nn.Module):
     """What both placers share: the factors that superposition puts before each layer."""
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.superposition = Superposition(config) if config.superposition else None
 
@@ -35,7 +35,7 @@ class _Conditioned(nn.Module):
 class MlpPlacer(_Conditioned):
     """Two linear layers, row by row (HSDAG, arXiv 2405.14185, step 6)."""
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__(config)
         self.first = nn.Linear(config.hidden, config.hidden)
         self.second = nn.Linear(config.hidden, config.num_devices)
@@ -62,7 +62,7 @@ class AttentionPlacer(_Conditioned):
     are not encoded again: the encoder has seen them.
     """
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__(config)
         if config.hidden % config.heads:
             raise OptionError(f"hidden is {config.hidden}; it has to be a multiple of heads, {config.heads}")
@@ -159,6 +159,6 @@ class _AttentionLayer(nn.Module):
         return x.reshape(segments, places, self.heads, hidden // self.heads).transpose(1, 2)
 
 
-def make_placer(config: ComposedConfig) -> MlpPlacer | AttentionPlacer:
+def make_placer(config: NetworkConfig) -> MlpPlacer | AttentionPlacer:
     """The placer that ``config.placer`` names: ``mlp`` or ``attention``."""
     return MlpPlacer(config) if config.placer == "mlp" else AttentionPlacer(config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ov_autoplace.policy.config import ComposedConfig
+from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.papers.encoders import input_width, unit_inputs
 
@@ -19,7 +19,7 @@ class Superposition(nn.Module):
     So it can be added to a trained network and be trained alone.
     """
 
-    def __init__(self, config: ComposedConfig) -> None:
+    def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
         last = nn.Linear(config.hidden, config.hidden)

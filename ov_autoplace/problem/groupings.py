@@ -29,7 +29,7 @@ _LIGHT = 256.0  # parts of all work; what takes less than one is joined first
 
 
 class Grouped(Protocol):
-    """What is grouped; a :class:`~ov_autoplace.policy.features.PolicyGraph` is one."""
+    """What is grouped; a :class:`~ov_autoplace.problem.unit_costs.UnitCosts` is one."""
 
     @property
     def node_cost(self) -> NDArray[np.float32]: ...

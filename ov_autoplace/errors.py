@@ -64,7 +64,7 @@ class TargetError(AutoplaceError):
 
 
 class CheckpointError(AutoplaceError):
-    """A policy checkpoint that cannot be used: damaged, foreign, newer, or for another number of devices."""
+    """A checkpoint that cannot be used: damaged, foreign, newer, or for another number of devices."""
 
 
 class TrainingError(AutoplaceError):

@@ -1,18 +1,18 @@
-"""Trains the network of costs that the package ships, and judges it beside its rivals.
+"""Judges the network of costs that the package ships beside its rivals.
 
-All are trained on the same files. Rivals are the roofline, a factor for each op type (the way of nn-Meter:
+All are trained on the same files, without a tenth of the networks.
+Rivals are the roofline, a factor for each op type (the way of nn-Meter:
 L. L. Zhang et al., MobiSys 2021, with the roofline for what varies within a type), boosted trees over ops
-and what is around them, and the same network without messages. ``--judge`` alone looks at the held-out
-files.
+and what is around them, and the same network without messages. Only ``--held-out`` looks at the files
+whose networks nothing is trained on.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +24,10 @@ from ov_autoplace.cost.analytic import kernel_heads
 from ov_autoplace.cost.features import OpInputs
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples, Network
+from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.cost.target import DeviceProfile
-from ov_autoplace.training.costs import CostSettings, judge, train_costs
+from ov_autoplace.training.costs import is_validation, judge, part, train_costs
+from ov_autoplace.training.settings import CostSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "costs"
@@ -35,24 +36,6 @@ HELD_OUT = "held-out-"
 """Begins the names of files of networks that nothing is trained on."""
 
 _KNOWN = ("calibrated", "as it tells of itself", "calibrated on all threads", "as all threads tell")
-_VALIDATION_SHARE = 10
-
-
-def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:
-    """The measurements of some of the networks."""
-    kept = [n for n, network in enumerate(samples.networks) if keep(network)]
-    position = {n: i for i, n in enumerate(kept)}
-    measurements = [m for m in samples.measurements if m.network in position]
-    return CostSamples(
-        tuple(samples.networks[n] for n in kept),
-        samples.settings,
-        tuple(replace(m, network=position[m.network]) for m in measurements),
-    )
-
-
-def is_validation(network: Network) -> bool:
-    """Whether choices are made by a network, which then is not trained on."""
-    return zlib.crc32(network.name.encode()) % _VALIDATION_SHARE == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,39 +173,34 @@ def show(
 
 
 def main(arguments: list[str]) -> None:
-    """Train, judge, and write the checkpoint."""
+    """Train the rivals, and judge all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA, help="folder of collected files")
-    parser.add_argument("--output", type=Path, default=SHIPPED)
+    parser.add_argument("--network", type=Path, default=SHIPPED, help="what ov-autoplace pretrain wrote")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=CostSettings.epochs)
     parser.add_argument("--rivals", action="store_true", help="train the rivals, too")
-    parser.add_argument("--judge", action="store_true", help="look at the held-out files, and write nothing")
+    parser.add_argument("--held-out", action="store_true", help="judge on the held-out files as well")
     given = parser.parse_args(arguments)
     files = sorted(given.data.glob("*.npz"))
     collected = [CostSamples.load(path) for path in files if not path.name.startswith(HELD_OUT)]
-    training = [part(one, lambda network: not is_validation(network)) for one in collected]
-
-    def trained(**settings: int) -> CostNetwork:
-        how = CostSettings(seed=given.seed, epochs=given.epochs, **settings)
-        return train_costs(training, how, progress=lambda done, total, text: print(f"{done}/{total}: {text}"))
-
-    network = CostNetwork.load(given.output) if given.judge else trained()
-    rivals: dict[str, Rival] = {"roofline": None, "network": network}
+    rivals: dict[str, Rival] = {"roofline": None, "network": CostNetwork.load(given.network)}
     if given.rivals:
+        training = [part(one, lambda network: not is_validation(network)) for one in collected]
+        alone = CostSettings(seed=given.seed, layers=0)
         rivals |= {
             "a factor by type": ByType(training),
             "boosted trees": Boosted(training, given.seed),
-            "without messages": trained(layers=0),
+            "without messages": train_costs(training, alone, progress=_print_progress),
         }
     for one in collected:
         show(f"validation of {one.settings[0].device}", part(one, is_validation), rivals)
-    if given.judge:
-        for path in files:
-            if path.name.startswith(HELD_OUT):
-                show(path.stem, CostSamples.load(path), rivals)
-        return
-    network.save(given.output)
+    for path in files if given.held_out else ():
+        if path.name.startswith(HELD_OUT):
+            show(path.stem, CostSamples.load(path), rivals)
+
+
+def _print_progress(done: int, total: int, text: str) -> None:
+    print(f"{done}/{total}: {text}")
 
 
 if __name__ == "__main__":

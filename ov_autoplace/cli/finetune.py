@@ -35,16 +35,16 @@ Models = Annotated[
     ),
 ]
 Checkpoint = Annotated[
-    str,
+    Path | None,
     typer.Option(
-        metavar="FOLDER|base|none",
-        help="Policy to start from: base is the shipped one, none is a network with random weights.",
+        metavar="FOLDER",
+        help="What an earlier run wrote, to start from its weights; without it they are random.",
     ),
 ]
 Budget = Annotated[str, typer.Option(help="Wall-clock time for everything, like 90, 120s, 5m or 1h.")]
 Output = Annotated[
     Path,
-    typer.Option("--output", "-o", help="Folder for the tuned policy, the best placements and the log."),
+    typer.Option("--output", "-o", help="Folder for the best placements, the log and the policy."),
 ]
 SuperpositionOnly = Annotated[
     bool,
@@ -54,7 +54,8 @@ SuperpositionOnly = Annotated[
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder, for another budget.")]
 Network = Annotated[
-    str, typer.Option("--network", help="Configuration of the network that --checkpoint none starts from.")
+    str,
+    typer.Option("--network", help="Which paper's network to train: hsdag or gdp; --checkpoint has its own."),
 ]
 
 
@@ -64,18 +65,18 @@ def finetune(
     models: Models,
     *,
     devices: arguments.Devices = None,
-    checkpoint: Checkpoint = "base",
+    checkpoint: Checkpoint = None,
     budget: Budget = "120s",
     output: Output = Path("tuned"),
     superposition_only: SuperpositionOnly = False,
     resume: Resume = False,
     options: PlacerOptions,
-    network: Network = "autoplace-base",
+    network: Network = "hsdag",
     page: ReportFile = None,
     as_json: arguments.Json = False,
     **settings: Any,
 ) -> None:
-    """Tune a policy on measured latencies of given models, and keep the best placements found.
+    """Train a policy on measured latencies of given models, and keep the best placement found of each.
 
     With --executor overlap, placements are schedules on the lanes of one CPU. Needs the packages of the
     extra `train`. Ctrl-C ends it as the end of the budget does.
@@ -90,7 +91,7 @@ def finetune(
             result = tune(
                 models,
                 devices,
-                checkpoint=None if checkpoint == "none" else checkpoint,
+                checkpoint=checkpoint,
                 budget=budget,
                 out=output,
                 superposition_only=superposition_only,
@@ -173,7 +174,9 @@ def _show_result(result: FinetuneResult) -> None:
         print_sentence(f"{model.name}: {model.reason}; {measured}, {_pays_off(model)}; {model.file}")
     if result.stopped == "nothing new":
         print_sentence("ended before the budget did: not even bold proposals bring anything new to measure")
-    print_sentence(f"wrote the policy to {result.checkpoint} and {result.learning_curve}")
+    print_sentence(
+        f"wrote {result.checkpoint}, whose policy --checkpoint goes on from, and {result.learning_curve}"
+    )
 
 
 def _pays_off(model: TunedModel) -> str:

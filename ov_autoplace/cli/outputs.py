@@ -75,11 +75,11 @@ def check_file(path: Path) -> None:
 
 
 def check_distinct(outputs: Sequence[Path | None], models: Sequence[Path] = ()) -> None:
-    """Refuse files that would take the place of each other, or of a model that is read.
+    """Refuse files that would take the place of each other, or of what is read.
 
     Args:
         outputs: Files to be written; ``None`` counts for nothing.
-        models: Models; their weights count, too.
+        models: Models and other files that are read; the weights of models count, too.
 
     Raises:
         OutputError: Two of them are the same.
@@ -91,7 +91,7 @@ def check_distinct(outputs: Sequence[Path | None], models: Sequence[Path] = ()) 
         if path is None:
             continue
         if any(_are_same(path, other) for other in read):
-            raise OutputError(f"cannot write {path}: it belongs to a model that is read; give another name")
+            raise OutputError(f"cannot write {path}: it belongs to what is read; give another name")
         if any(_are_same(path, other) for other in written):
             raise OutputError(f"cannot write {path}: two outputs have this name; give one of them another")
         written.append(path)

@@ -1,9 +1,7 @@
-"""``ov-autoplace pretrain``: a policy from scratch."""
+"""``ov-autoplace pretrain``: the network of costs, from what ``collect`` measured."""
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,110 +9,54 @@ import typer
 
 from ov_autoplace._base.extras import extra_needed
 from ov_autoplace.cli import arguments
-from ov_autoplace.cli.console import print_json, print_sentence, print_table
-from ov_autoplace.cli.outputs import check_folder
+from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
+from ov_autoplace.cli.outputs import check_distinct, check_file, made_folder
 from ov_autoplace.cli.settings_options import with_settings
-from ov_autoplace.errors import OptionError, TrainingError
-from ov_autoplace.training.settings import PretrainSettings
+from ov_autoplace.errors import TrainingError
+from ov_autoplace.training.settings import CostSettings
 
 __all__ = ["pretrain"]
 
-_EXAMPLES = 6000
 
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FOLDER",
-        show_default=False,
-        help="Folder of examples, as tools/examples.py writes them, or --workloads.",
-    ),
-]
-Workloads = Annotated[
-    Path | None,
-    typer.Option(
-        "--workloads",
-        help="Folder of graphs, as tools/workloads.py writes them; of these, examples that are missing are "
-        "made and solved first.",
-    ),
-]
-Count = Annotated[
-    int | None,
-    typer.Option(
-        "--examples",
-        min=1,
-        help="With --workloads: examples to have; a shard holds 64.",
-        show_default=str(_EXAMPLES),
-    ),
-]
-Validation = Annotated[
-    Path, typer.Option("--validation", help="Examples to judge the policy on in the meantime.")
-]
-Output = Annotated[
-    Path,
-    typer.Option("--output", "-o", help="Folder for the checkpoint, the log and the state to resume from."),
-]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        help="Checkpoint whose weights to start from; parts that the configuration has not are left out.",
-    ),
-]
-HeldOut = Annotated[
-    Path | None,
-    typer.Option("--held-out", help="Examples that no choice was made by, to judge the finished policy on."),
-]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on from the state in the folder, to the same result.")
-]
-
-
-@with_settings(PretrainSettings)
+@with_settings(CostSettings)
 def pretrain(
-    data: Data,
-    output: Output,
-    validation: Validation,
-    workloads: Workloads = None,
-    examples: Count = None,
-    checkpoint: Checkpoint = None,
-    held_out: HeldOut = None,
-    resume: Resume = False,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", show_default=False, help="What ov-autoplace collect wrote, on any machines."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write the network to.")],
     as_json: arguments.Json = False,
     **settings: Any,
 ) -> None:
-    """Train a policy from scratch on random machines, and write its checkpoint.
+    """Train the network of costs on what was collected, and judge it on a tenth of the networks.
 
-    Needs the packages of the extra `train`.
+    That tenth is not trained on. Needs the packages of the extra `train`.
     """
     with extra_needed("train", "training", TrainingError):
-        from ov_autoplace.training.pretrain import pretrain as train
-    check_folder(output)
-    # A resumed run ends with the same weights, so it is no part of how to make them.
-    command = shlex.join(["ov-autoplace", *(word for word in sys.argv[1:] if word != "--resume")])
-    if examples is not None and workloads is None:
-        raise OptionError(f"--examples {examples} needs --workloads, a folder of graphs to make them of")
-    result = train(
-        data,
-        output,
-        PretrainSettings(**settings),
-        validation=validation,
-        workloads=workloads,
-        count=examples or _EXAMPLES,
-        checkpoint=checkpoint,
-        held_out=held_out,
-        resume=resume,
-        command=command,
-    )
-    summary = result.evaluation.summary()
+        from ov_autoplace.training.costs import is_validation, judge, part, train_costs
+    import numpy as np
+
+    from ov_autoplace.cost.samples import CostSamples
+
+    check_file(output)
+    check_distinct([output], files)
+    samples = [CostSamples.load(path) for path in files]
+    training = [part(one, lambda network: not is_validation(network)) for one in samples]
+    with made_folder(output.parent), progress_bar() as progress:
+        network = train_costs(training, CostSettings(**settings), progress=progress)
+        network.save(output)
+    factors = np.concatenate([judge(part(one, is_validation), network).factors for one in samples])
+    typical = float(np.exp(np.median(np.abs(factors)))) if len(factors) else None
+    about = network.about
     if as_json:
-        by_family = result.evaluation.by_family()
-        print_json(
-            {"checkpoint": str(output), "steps": result.steps, "validation": summary, "by_family": by_family}
-        )
+        found = {name: about[name] for name in ("networks", "measurements", "devices")}
+        print_json({"costs": str(output), **found, "validated": len(factors), "typical_factor": typical})
         return
-    rows = [(family, f"{100 * gap:.2f} %") for family, gap in result.evaluation.by_family().items()]
-    rows.append(("all", f"{100 * summary['mean_gap']:.2f} %"))
-    print_table("gap to the best known placements of the validation problems", ["family", ">mean gap"], rows)
-    print_sentence(
-        f"{output}: step {result.best_step} of {result.steps}, {result.seconds / 60:.0f} min of this process"
-    )
+    learned = f"{about['networks']} networks, {about['measurements']} measurements"
+    print_sentence(f"{output}: learned from {learned} on {', '.join(dict.fromkeys(about['devices']))}")
+    if typical is None:
+        print_sentence("none of the networks is kept for validation; collect more to see how far it is off")
+    else:
+        print_sentence(f"typically off by a factor of {typical:.3f} on {len(factors)} other measurements")

@@ -27,27 +27,20 @@ from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray
 from ov_autoplace.cost.assemble import assemble_table
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.table import ANALYTIC, CostTable
-from ov_autoplace.cost.target import SHARE_OF_MATMUL, DeviceProfile, Target
+from ov_autoplace.cost.target import DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph
 
 __all__ = [
-    "WORK_CLASSES",
     "Roofline",
     "analytic_table",
-    "busy_groups",
-    "bytes_exchanged",
     "group_seconds",
     "kernel_heads",
     "op_classes",
     "op_roofline",
     "target_table",
-    "work_by_class",
 ]
 
 _MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE = "matmul", "convolution", "depthwise", "elementwise"
-
-WORK_CLASSES = (_MATMUL, _CONVOLUTION, _DEPTHWISE, _ELEMENTWISE)
-"""The classes of :data:`~ov_autoplace.cost.target.OP_CLASSES` that arithmetic falls into."""
 
 # Class of an op type, and the share of that class's rate it reaches. Types that are not listed compute
 # element by element. The shares are judgements, not measurements: transposed convolutions gather.
@@ -253,34 +246,3 @@ def _arithmetic_seconds(ops: OpGraph, device: DeviceProfile) -> FloatArray:
 
 def _is_busy(ops: OpGraph) -> BoolArray:
     return np.array([op_type not in _FREE for op_type in ops.op_types], dtype=np.bool_)
-
-
-def work_by_class(coarse: CoarseGraph) -> FloatArray:
-    """Flop of each group by class of op, ``float64[G, 4]`` in the order of :data:`WORK_CLASSES`.
-
-    Each op's count is divided by the share of its class's rate that it reaches, so that dividing by the
-    rates of the classes gives the arithmetic seconds on any device whose rates do not depend on the size.
-    """
-    classes = [_CLASSES.get(op_type, (_ELEMENTWISE, 1.0)) for op_type in coarse.ops.op_types]
-    shares = [share * SHARE_OF_MATMUL.get(op_class, 1.0) for op_class, share in classes]
-    names = [_MATMUL if op_class in SHARE_OF_MATMUL else op_class for op_class, _ in classes]
-    column = np.array([WORK_CLASSES.index(name) for name in names], dtype=np.int64)
-    share = np.array(shares)
-    cell = coarse.group_of * len(WORK_CLASSES) + column
-    work = np.bincount(cell, weights=coarse.ops.flops / share, minlength=len(coarse) * len(WORK_CLASSES))
-    return np.asarray(work.reshape(len(coarse), len(WORK_CLASSES)), dtype=np.float64)
-
-
-def busy_groups(coarse: CoarseGraph) -> BoolArray:
-    """Which groups take any time, ``bool[G]``: those with an op that does more than rename a tensor."""
-    runs = np.array([op_type not in _FREE for op_type in coarse.ops.op_types], dtype=np.bool_)
-    return np.asarray(np.bincount(coarse.group_of, weights=runs, minlength=len(coarse)) > 0)
-
-
-def bytes_exchanged(coarse: CoarseGraph) -> FloatArray:
-    """Tensors read from and written to other groups, of each group, ``float64[G]``."""
-    graph = coarse.graph
-    size = np.where(coarse.tensor_is_constant, 0.0, graph.tensor_bytes)
-    written = np.bincount(graph.tensor_producer, weights=size, minlength=len(graph))
-    read = np.bincount(graph.tensor_consumers, weights=size[graph.edge_tensor], minlength=len(graph))
-    return np.asarray(written + read, dtype=np.float64)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,55 +21,20 @@ from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples, Measurement
+from ov_autoplace.cost.samples import CostSamples, Measurement, Network
 from ov_autoplace.cost.target import DeviceProfile
-from ov_autoplace.errors import OptionError, TrainingError
+from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
+from ov_autoplace.training.settings import CostSettings
 
-__all__ = ["CostSettings", "Judgement", "judge", "train_costs"]
+__all__ = ["Judgement", "is_validation", "judge", "part", "train_costs"]
 
 _log = logging.getLogger("ov_autoplace")
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type has to occur to have a row of its own
 _WHOLE, _RATIO, _DOUBT, _FINE = 1.0, 0.5, 0.1, 0.5  # weights of the parts of the loss
-
-
-@dataclass(frozen=True)
-class CostSettings:
-    """How a network of costs is trained.
-
-    Attributes:
-        seed: Of weights and batches.
-        hidden: Width of the network.
-        layers: Rounds of messages; with 0, every op is predicted by itself.
-        epochs: Passes over the networks.
-        networks_per_step: Networks in a batch, each with all its settings.
-        learning_rate: Of AdamW, with a warm-up and a cosine decay.
-        weight_decay: Of AdamW.
-        average: Decay of the running average of weights that is saved.
-        threads: Threads that training runs on; 0 = all cores. Another number rounds sums differently.
-    """
-
-    seed: int = 0
-    hidden: int = 64
-    layers: int = 2
-    epochs: int = 30
-    networks_per_step: int = 8
-    learning_rate: float = 3e-3
-    weight_decay: float = 1e-3
-    average: float = 0.99
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("hidden", "epochs", "networks_per_step", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("seed", "layers", "weight_decay", "threads"):
-            if getattr(self, name) < 0:
-                raise OptionError(f"{name} is {getattr(self, name)}; it must be at least 0")
-        if not 0 <= self.average < 1:
-            raise OptionError(f"average is {self.average}; it must be at least 0 and below 1")
+_VALIDATION_SHARE = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +251,23 @@ def _loss(
     means = torch.zeros(len(batch)).index_add(0, groups, error) / torch.bincount(groups, minlength=len(batch))
     ratio = (error - means[groups]).abs().mean()
     return _WHOLE * error.abs().mean() + _FINE * fine + idle.mean() + _RATIO * ratio + _DOUBT * doubting
+
+
+def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:
+    """The measurements of some of the networks."""
+    kept = [n for n, network in enumerate(samples.networks) if keep(network)]
+    position = {n: i for i, n in enumerate(kept)}
+    measurements = [m for m in samples.measurements if m.network in position]
+    return CostSamples(
+        tuple(samples.networks[n] for n in kept),
+        samples.settings,
+        tuple(replace(m, network=position[m.network]) for m in measurements),
+    )
+
+
+def is_validation(network: Network) -> bool:
+    """Whether a network is one of the tenth that choices are made by, and that is not trained on."""
+    return zlib.crc32(network.name.encode()) % _VALIDATION_SHARE == 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Fine-tuning a policy on the measured latencies of real models, within a budget of wall-clock time."""
+"""Training a policy on the measured latencies of real models, within a budget of wall-clock time."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 __all__ = ["finetune"]
 
 # How a placement is searched, which is the policy's part here.
-_WITHOUT_USE = ("mode", "time_budget_ms", "policy", "solvers", "arrivals", "application")
+_WITHOUT_USE = ("mode", "time_budget_ms", "solvers", "arrivals", "application")
 
 
 def finetune(
     models: str | os.PathLike[str] | ov.Model | Sequence[str | os.PathLike[str] | ov.Model],
     devices: str | Sequence[str] | None = None,
     *,
-    checkpoint: str | os.PathLike[str] | None = "base",
+    checkpoint: str | os.PathLike[str] | None = None,
     budget: str | float = 120.0,
     out: str | os.PathLike[str] = "tuned",
     core: ov.Core | None = None,
     superposition_only: bool = False,
     resume: bool = False,
     settings: FinetuneSettings | None = None,
-    network: str = "autoplace-base",
+    network: str = "hsdag",
     command: str = "",
     started: float | None = None,
     **options: Any,
 ) -> FinetuneResult:
-    """Improve a policy on given models by measuring what it proposes for them.
+    """Train a policy of HSDAG's or GDP's network on given models by measuring what it proposes for them.
 
     In rounds that alternate between the models, the policy proposes placements; the simulator, with costs
     that every measurement corrects, tells the promising ones; these are compiled and raced against the
@@ -53,23 +53,22 @@ def finetune(
     the policy proposes: for the fastest placement of one model whoever thinks of it, use
     ``place(..., mode="TUNE")``.
 
-    The folder ``out`` becomes a checkpoint, and always holds the best placement found so far of each model
-    (``best.MODEL.affinity.json``) and every measurement (``measurements.jsonl``). It is there as soon as the
-    first model was profiled. Ctrl-C ends the run as the end of the budget does, and before that leaves
+    The folder ``out`` always holds the best placement found so far of each model
+    (``best.MODEL.affinity.json``), every measurement (``measurements.jsonl``) and the policy, from whose
+    weights another run can go on. It is there as soon as the first model was profiled. Ctrl-C ends the run as the end of the budget does, and before that leaves
     nothing; after a kill, ``resume`` continues it.
 
     Args:
         models: A model or several: files that OpenVINO reads, or ``openvino.Model``, which is not modified.
         devices: Real devices, ``"GPU,CPU"`` or a sequence; all of the Core's when ``None``.
-        checkpoint: Where to start: a folder, ``"base"`` for the shipped policy, or ``None`` for a network
-            with random weights.
+        checkpoint: A folder that an earlier run wrote, to start from its weights; ``None`` = random ones.
         budget: Seconds of wall-clock time for everything, or a text like ``"120s"`` or ``"5m"``.
         out: Output folder; must not hold another checkpoint.
         core: Where the devices are; ``None`` means a new Core.
         superposition_only: Train only the part of the network that conditions it on the graph (GDP).
         resume: Continue the run in ``out``, for another ``budget``; where there is none, start one.
         settings: The hyper-parameters.
-        network: Name of the network's configuration when ``checkpoint`` is ``None``.
+        network: ``"hsdag"`` or ``"gdp"``, when ``checkpoint`` is ``None``.
         command: What was typed, for the checkpoint's card.
         started: ``time.perf_counter()`` when the budget began to count; ``None`` = now.
         **options: ``seed``, ``shapes``, ``pins``, ``memory_limits``, ``target``, ``isolation``, ``executor``,

@@ -1,25 +1,22 @@
-"""What a training run leaves to read: JSON lines that survive a kill, and bars with the time left."""
+"""The log of a run: JSON lines that survive a kill."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ov_autoplace._base.files import os_reason, possible, write_text_atomically
 from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace.errors import OutputError, TrainingError
 
-__all__ = ["JsonLinesLog", "progress", "read_log"]
+__all__ = ["JsonLinesLog", "read_log"]
 
 
 class JsonLinesLog:
@@ -98,45 +95,6 @@ def read_log(path: str | Path) -> list[dict[str, Any]]:
             raise TrainingError(f"{path} is not a log: line {number} is not a JSON object")
         records.append(record)
     return records
-
-
-class Advance(Protocol):
-    """What moves a bar: how much was done since the last call, and what to say beside it."""
-
-    def __call__(self, amount: float = 1, text: str = "") -> None:
-        """Move on."""
-
-
-@contextmanager
-def progress(total: float, description: str) -> Iterator[Advance]:
-    """A bar on stderr with the time spent and the time left; nothing when that is no terminal.
-
-    Args:
-        total: How much there is to do, in steps or in seconds.
-        description: What is being done.
-
-    Yields:
-        ``advance(amount=1, text="")``; the text stays until another one replaces it.
-    """
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        task = bars.add_task(description, total=total, text="")
-
-        def advance(amount: float = 1, text: str = "") -> None:
-            if text:
-                bars.update(task, text=text)
-            bars.advance(task, amount)
-
-        yield advance
 
 
 def _line(record: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""How a policy learns from the latencies of its own placements: PPO, and HSDAG's REINFORCE.
+"""How a policy learns from the latencies of its own placements: PPO.
 
-Neither knows where latencies come from, the simulator or a device. One placement is one action: all units of
-a graph are decided at once, so there are no time steps and no value network, and the other samples of the
-same graph are the baseline.
+It does not know where latencies come from, the simulator or a device. One placement is one action: all
+units of a graph are decided at once, so there are no time steps and no value network, and the other samples
+of the same graph are the baseline.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.training.environment import Environment
 
 __all__ = [
     "PolicyGradientSettings",
-    "ReinforceSettings",
     "leave_one_out",
-    "reinforce_episode",
     "rollout",
     "update",
 ]
@@ -53,22 +49,6 @@ class PolicyGradientSettings:
     normalise: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ReinforceSettings:
-    """HSDAG's protocol (arXiv 2405.14185, section 2.5 and table 6).
-
-    Attributes:
-        steps: Placements per episode, of which one gradient step is made: the paper's buffer x.
-        discount: Weight of each step's reward against the one before; the paper names none, its
-            released code has 0.95.
-        learning_rate: Of Adam.
-    """
-
-    steps: int = 20
-    discount: float = 0.95
-    learning_rate: float = 1e-4
-
-
 class Rollout(NamedTuple):
     """Placements that a policy sampled.
 
@@ -79,20 +59,6 @@ class Rollout(NamedTuple):
 
     actions: Tensor
     log_probs: Tensor
-
-
-class Episode(NamedTuple):
-    """One episode of REINFORCE.
-
-    Attributes:
-        actions: Device of every unit of the batch at each step, ``int64[x, N]``.
-        latencies: Seconds, ``float64[B, x]``; ``inf`` = illegal.
-        metrics: What the update did.
-    """
-
-    actions: Tensor
-    latencies: FloatArray
-    metrics: dict[str, float]
 
 
 def rollout(network: nn.Module, batch: Any, samples: int, generator: torch.Generator) -> Rollout:
@@ -228,64 +194,6 @@ def leave_one_out(rewards: Tensor) -> Tensor:
     others = legal.sum(dim=0) - 1
     baseline = (known.sum(dim=0) - known) / others.clamp(min=1)
     return torch.where(legal & (others > 0), known - baseline, 0)
-
-
-def reinforce_episode(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    batch: Any,
-    environment: Environment,
-    settings: ReinforceSettings,
-    generator: torch.Generator,
-) -> Episode:
-    """HSDAG's episode: x placements one after another, then one gradient step on all of them.
-
-    The network's node states after one placement (``PolicyOutput.state``) go into the next:
-    ``network(batch, state)``. The rewards have no baseline, and the step is along
-
-        sum_i  discount^i * reward_i * grad log p_i,    reward_i = best single device / latency_i
-
-    so that every log-probability is weighed with its own reward. An illegal placement has reward 0 and with
-    it no gradient; a placement on a single device is as good as its latency.
-
-    Args:
-        network: The policy; its dropout, if it is in training mode, takes part in sampling.
-        optimizer: Of the network's parameters.
-        batch: The B graphs.
-        environment: The B tables.
-        settings: The hyper-parameters.
-        generator: Of the samples.
-    """
-    all_actions, all_latencies, objective = [], [], torch.zeros(())
-    state = None
-    for i in range(settings.steps):
-        output = network(batch, state)
-        policy = PlacementDistribution(output)
-        actions = policy.sample(1, generator)
-        latency = torch.as_tensor(environment.latencies(environment.split(actions.cpu().numpy())))
-        reward = torch.tensor(environment.best_single) / latency[:, 0]
-        log_prob = policy.log_prob(actions)[0]
-        weight = (settings.discount**i * reward).to(log_prob)
-        objective = objective.to(log_prob) + (weight * log_prob).mean()
-        # An observation for the next step: gradients do not go back through it.
-        state = None if output.state is None else output.state.detach()
-        all_actions.append(actions)
-        all_latencies.append(latency)
-
-    optimizer.zero_grad(set_to_none=True)
-    (-objective).backward()
-    optimizer.step()
-
-    latencies = torch.cat(all_latencies, dim=1).numpy()
-    rewards = torch.as_tensor(environment.rewards(latencies))
-    legal = torch.isfinite(rewards)
-    metrics = {
-        "loss": -objective.item(),
-        "entropy": policy.entropy().mean().item(),
-        "mean_reward": _mean(rewards[legal]),
-        "legal_fraction": legal.double().mean().item(),
-    }
-    return Episode(torch.cat(all_actions), latencies, metrics)
 
 
 @contextmanager

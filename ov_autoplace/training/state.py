@@ -1,111 +1,83 @@
-"""The state of a training run on disk, so that a run that was killed goes on as if it had not been.
+"""The state of a tuning run on disk, so that a run that was killed goes on as if it had not been.
 
-Parameters, moments of the optimiser and random generators come back bit for bit.
+One safetensors file with a JSON object in its header; a checksum tells a damaged one, and nothing is pickled.
+Parameters, moments of the optimiser and the random generator come back bit for bit.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from ov_autoplace._base.files import os_reason
 from ov_autoplace.errors import TrainingError
-from ov_autoplace.training.state_file import load_state, save_state, state_bytes
 
-__all__ = ["load_training", "save_training", "training_bytes"]
+__all__ = ["load_state", "load_training", "state_bytes", "training_bytes"]
 
-Generators = Mapping[str, "torch.Generator | np.random.Generator"]
-
-
-def save_training(
-    path: str | Path,
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generators: Generators,
-    values: Mapping[str, Any],
-    extra: Mapping[str, Tensor] | None = None,
-) -> None:
-    """Save everything that a run needs to go on, in place of what ``path`` held.
-
-    Args:
-        path: The file.
-        network: See :func:`training_bytes`, as for all the following.
-        optimizer: What trains it.
-        generators: The run's own.
-        values: Whatever else the run needs.
-        extra: Further tensors.
-
-    Raises:
-        OutputError: The file cannot be written.
-        TrainingError: ``values`` or a generator cannot be said in JSON.
-    """
-    save_state(path, *_state_of(network, optimizer, generators, values, extra))
+_FORMAT = "ov-autoplace training state"
+_VERSION = 1
+_GENERATOR = "generator/samples"
 
 
 def training_bytes(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    generators: Generators,
+    generator: torch.Generator,
     values: Mapping[str, Any],
-    extra: Mapping[str, Tensor] | None = None,
+    best: Mapping[str, Tensor],
 ) -> bytes:
-    """The content of the file that :func:`save_training` writes, to be written together with others.
+    """The content of a file with everything that a run needs to go on.
 
     Args:
         network: Its parameters and buffers are saved.
         optimizer: Its state and options are saved; it must optimise parameters of ``network``.
-        generators: The run's own random generators, torch's or NumPy's, by name. Torch's global ones (of
-            dropout) are always saved.
-        values: Whatever else the run needs, as JSON: the step, the seed, where a learning-rate schedule is.
-        extra: Further tensors of the run, such as averaged weights.
+        generator: The run's own.
+        values: Whatever else the run needs, as JSON.
+        best: The best weights so far.
 
     Raises:
-        TrainingError: ``values`` or a generator cannot be said in JSON.
+        TrainingError: ``values`` cannot be said in JSON.
     """
-    return state_bytes(*_state_of(network, optimizer, generators, values, extra))
-
-
-def _state_of(
-    network: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generators: Generators,
-    values: Mapping[str, Any],
-    extra: Mapping[str, Tensor] | None,
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors = {f"network/{name}": tensor for name, tensor in network.state_dict().items()}
-    moments, groups = _flat_optimizer(optimizer, _parameter_names(network))
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in moments.items()}
-    tensors |= {f"random/{name}": state for name, state in _global_generators().items()}
-    tensors |= {f"extra/{name}": tensor for name, tensor in (extra or {}).items()}
-    numpy_states = {}
-    for name, generator in generators.items():
-        if isinstance(generator, torch.Generator):
-            tensors[f"generator/{name}"] = generator.get_state()
-        else:
-            numpy_states[name] = generator.bit_generator.state
-    return tensors, {"values": values, "optimizer": groups, "generators": numpy_states}
+    names = {parameter: name for name, parameter in network.named_parameters()}
+    tensors |= {
+        f"optimizer/{moment}/{names[parameter]}": torch.as_tensor(value)
+        for parameter, state in optimizer.state.items()
+        for moment, value in state.items()
+    }
+    groups = [
+        {**group, "params": [names[parameter] for parameter in group["params"]]}
+        for group in optimizer.param_groups
+    ]
+    tensors |= {f"best/{name}": tensor for name, tensor in best.items()}
+    tensors[_GENERATOR] = generator.get_state()
+    return state_bytes(tensors, {"values": values, "optimizer": groups})
 
 
 def load_training(
     path: str | Path,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    generators: Generators,
-    extra: Mapping[str, Tensor] | None = None,
+    generator: torch.Generator,
+    best: Mapping[str, Tensor],
 ) -> dict[str, Any]:
-    """Bring network, optimiser and generators to the state that :func:`save_training` saved.
+    """Bring network, optimiser and generator to the state that :func:`training_bytes` made a file of.
 
     Args:
         path: The file.
         network: Restored in place; made from the same configuration as the saved one.
         optimizer: Restored in place; of the same parameters in the same groups.
-        generators: Restored in place; the same names as were saved.
-        extra: Tensors to fill in place with those that were saved under their names.
+        generator: Restored in place.
+        best: Tensors to fill in place.
 
     Returns:
         The ``values`` that were saved.
@@ -115,81 +87,43 @@ def load_training(
             changed then.
     """
     tensors, saved = load_state(path)
-    parts: dict[str, dict[str, Tensor]] = {
-        "network": {},
-        "optimizer": {},
-        "random": {},
-        "generator": {},
-        "extra": {},
-    }
+    parts: dict[str, dict[str, Tensor]] = {"network": {}, "optimizer": {}, "best": {}, "generator": {}}
     try:
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = tensor
-        values, groups, numpy_states = (saved[part] for part in ("values", "optimizer", "generators"))
+        values, groups = saved["values"], saved["optimizer"]
+        state = tensors[_GENERATOR]
     except KeyError as cause:
         raise TrainingError(f"{path} holds no state of a training run: {cause} is out of place") from cause
-    if not (isinstance(values, dict) and isinstance(groups, list) and isinstance(numpy_states, dict)):
+    if not (isinstance(values, dict) and isinstance(groups, list)):
         raise TrainingError(f"{path} holds no state of a training run: its values have other types")
     _check_same(path, "network", parts["network"], network.state_dict())
-    _check_same(path, "run", parts["extra"], extra or {})
-    ours: dict[str, set[str]] = {"torch": set(), "numpy": set()}
-    for name, generator in generators.items():
-        ours["torch" if isinstance(generator, torch.Generator) else "numpy"].add(name)
-    if ours != {"torch": set(parts["generator"]), "numpy": set(numpy_states)}:
-        raise TrainingError(
-            f"{path} was saved with other random generators: {sorted(generators)} are expected"
-        )
-    optimizer_state = _nested_optimizer(
-        path, optimizer, _parameter_names(network), parts["optimizer"], groups
-    )
+    _check_same(path, "run", parts["best"], best)
+    optimizer_state = _nested_optimizer(path, optimizer, network, parts["optimizer"], groups)
     try:
         copy.deepcopy(optimizer).load_state_dict(optimizer_state)
+        torch.Generator().set_state(state)
     except (KeyError, TypeError, ValueError, RuntimeError) as cause:
         raise TrainingError(f"{path} was saved with an optimiser of another kind: {cause}") from cause
-    _check_generators(path, generators, parts["generator"], numpy_states, parts["random"])
 
     network.load_state_dict(parts["network"])
-    for name, tensor in (extra or {}).items():
-        tensor.copy_(parts["extra"][name])
+    for name, tensor in best.items():
+        tensor.copy_(parts["best"][name])
     optimizer.load_state_dict(optimizer_state)
-    for name, generator in generators.items():
-        if isinstance(generator, torch.Generator):
-            generator.set_state(parts["generator"][name])
-        else:
-            generator.bit_generator.state = numpy_states[name]
-    _set_global_generators(parts["random"])
-    return dict(values)
-
-
-def _parameter_names(network: nn.Module) -> dict[Tensor, str]:
-    return {parameter: name for name, parameter in network.named_parameters()}
-
-
-def _flat_optimizer(
-    optimizer: torch.optim.Optimizer, names: Mapping[Tensor, str]
-) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
-    """The optimiser's tensors as ``"moment/parameter"``, and the options of its groups of parameters."""
-    tensors = {
-        f"{moment}/{names[parameter]}": torch.as_tensor(value)
-        for parameter, state in optimizer.state.items()
-        for moment, value in state.items()
-    }
-    groups = [
-        {**group, "params": [names[parameter] for parameter in group["params"]]}
-        for group in optimizer.param_groups
-    ]
-    return tensors, groups
+    generator.set_state(state)
+    return values
 
 
 def _nested_optimizer(
     path: str | Path,
     optimizer: torch.optim.Optimizer,
-    names: Mapping[Tensor, str],
+    network: nn.Module,
     tensors: Mapping[str, Tensor],
     groups: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """What ``optimizer.load_state_dict`` takes: numbers in place of names."""
+    names = {parameter: name for name, parameter in network.named_parameters()}
     order = [[names[parameter] for parameter in group["params"]] for group in optimizer.param_groups]
     if order != [group.get("params") if isinstance(group, dict) else None for group in groups]:
         raise TrainingError(f"{path} was saved with an optimiser of other parameters")
@@ -217,24 +151,6 @@ def _kind(value: Any) -> str:
     return "number" if type(value) in (int, float) else type(value).__name__
 
 
-def _check_generators(
-    path: str | Path,
-    generators: Generators,
-    torch_states: Mapping[str, Tensor],
-    numpy_states: Mapping[str, Any],
-    global_states: Mapping[str, Tensor],
-) -> None:
-    """Try the states of random generators on others, so that the run's own stay as they are on a failure."""
-    try:
-        for state in (*torch_states.values(), global_states["cpu"]):
-            torch.Generator().set_state(state)
-        for name, generator in generators.items():
-            if isinstance(generator, np.random.Generator):
-                type(generator.bit_generator)().state = numpy_states[name]
-    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as cause:
-        raise TrainingError(f"{path} does not hold the states of random generators: {cause}") from cause
-
-
 def _check_same(path: str | Path, what: str, saved: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> None:
     """Refuse a state of another architecture, naming the first tensor that differs."""
     for name in sorted(saved.keys() | ours.keys()):
@@ -245,16 +161,66 @@ def _check_same(path: str | Path, what: str, saved: Mapping[str, Tensor], ours: 
             )
 
 
-def _global_generators() -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
-    return states
+def state_bytes(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> bytes:
+    """The content of a file with tensors by name and a JSON object, which :func:`load_state` reads.
+
+    Raises:
+        TrainingError: ``values`` cannot be said in JSON.
+    """
+    try:
+        text = json.dumps(values, allow_nan=False, sort_keys=True)
+    except (TypeError, ValueError) as cause:
+        raise TrainingError(f"the state of a run must be JSON: {cause}") from cause
+    # Copies, because safetensors stores no two tensors that share memory.
+    copies = {name: t.detach().to("cpu", copy=True).contiguous() for name, t in tensors.items()}
+    header = {
+        "format": _FORMAT,
+        "version": str(_VERSION),
+        "values": text,
+        "sha256": _digest(copies, text),
+    }
+    return save(copies, metadata=header)
 
 
-def _set_global_generators(states: Mapping[str, Tensor]) -> None:
-    torch.set_rng_state(states["cpu"])
-    if torch.cuda.is_available():
-        for i in range(torch.cuda.device_count()):
-            if f"cuda{i}" in states:
-                torch.cuda.set_rng_state(states[f"cuda{i}"], i)
+def load_state(path: str | Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read such a file: the tensors and the JSON object.
+
+    Raises:
+        TrainingError: The file is missing, damaged, foreign or written by a newer version.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            if header.get("format") != _FORMAT:
+                raise TrainingError(
+                    f"{path} is not the state of a training run, but some other safetensors file"
+                )
+            if header.get("version") != str(_VERSION):
+                raise TrainingError(
+                    f"{path} has version {header.get('version')} of the training state, this release reads "
+                    f"version {_VERSION}; use the release that wrote it"
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
+    except OSError as cause:
+        raise TrainingError(f"cannot read the training state {path}: {os_reason(cause)}") from cause
+    except (SafetensorError, UnicodeDecodeError) as cause:
+        raise TrainingError(f"{path} is damaged or no training state: {cause}") from cause
+    text = header.get("values", "")
+    if header.get("sha256") != _digest(tensors, text):
+        raise TrainingError(f"{path} is damaged: its checksum does not fit; go back to an older state")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise TrainingError(f"{path} is no training state: it holds no JSON object")
+    return tensors, values
+
+
+def _digest(tensors: Mapping[str, Tensor], text: str) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

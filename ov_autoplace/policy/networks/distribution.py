@@ -9,8 +9,6 @@ from torch import Tensor
 
 __all__ = ["PlacementDistribution", "PolicyOutput"]
 
-_LOWEST = -1e9
-
 
 @dataclass(frozen=True, eq=False)
 class PolicyOutput:
@@ -22,7 +20,6 @@ class PolicyOutput:
         row_of: Row that decides for each unit, ``int64[N]``.
         graph_of_row: Graph of each row, ``int64[M]``.
         num_graphs: B.
-        link_score: Where a grouper has learned to score edges: its scores, between 0 and 1.
         state: Where the next step depends on this one (HSDAG): what to pass to the network then,
             ``[N, hidden]``, without gradients.
     """
@@ -31,13 +28,7 @@ class PolicyOutput:
     row_of: Tensor
     graph_of_row: Tensor
     num_graphs: int
-    link_score: Tensor | None = None
     state: Tensor | None = None
-
-    @property
-    def unit_scores(self) -> Tensor:
-        """The logits of each unit's row, very low instead of infinite where it may not run, ``[N, D]``."""
-        return self.logits.clamp(min=_LOWEST)[self.row_of]
 
 
 class PlacementDistribution:

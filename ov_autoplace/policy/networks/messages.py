@@ -1,6 +1,6 @@
 """Message passing over directed graphs: functions with two implementations each, chosen by the graph.
 
-``dgl`` is a DGL graph and DGL's kernels, g-SpMM and g-SDDMM (M. Wang et al., "Deep Graph Library", 2019); it
+``dgl`` is a DGL graph and DGL's kernels, g-SpMM (M. Wang et al., "Deep Graph Library", 2019); it
 is the default where DGL is installed. ``bag`` is torch's ``embedding_bag`` over the compressed rows of the
 graph. Tests keep the two equal, so a network that was trained on either goes on with the other.
 """

@@ -44,7 +44,6 @@ class PlacementNetwork(nn.Module):
             grouping.row_of,
             grouping.graph_of_row,
             batch.num_graphs,
-            grouping.link_score,
             grouping.state,
         )
 

@@ -24,13 +24,14 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import WholePlan
 from ov_autoplace.plan.schedulable import reason_not_schedulable
 from ov_autoplace.plan.simulator import simulate
+from ov_autoplace.problem.problem import Problem
+from ov_autoplace.solvers.pooling import copies_of
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.preparing import ProfiledModel
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.finetuning.trials import ReferenceRaces, Trial
-from ov_autoplace.training.teachers import canonical
 
-__all__ = ["DividedModel", "LanesTask", "divided_model", "lanes_to_tune"]
+__all__ = ["DividedModel", "LanesTask", "canonical", "divided_model", "lanes_to_tune"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,3 +208,18 @@ class LanesTask(TuningTask):
         nothing = np.zeros(len(self.table), dtype=np.int32)
         seconds = float(self._divided.whole.op_seconds.sum())
         return [Trial(plan.name, plan, seconds, assignment=nothing)]
+
+
+def canonical(problem: Problem, device: IntArray) -> IntArray:
+    """The same placement with copies of a device in the order in which the units' order comes upon them.
+
+    Which of several copies is which has no meaning, so equal placements become the same one.
+    """
+    units = problem.units
+    renamed = np.arange(units.num_devices, dtype=np.int32)
+    _, first = np.unique(device[units.order], return_index=True)
+    in_order = device[units.order][np.sort(first)].tolist()
+    for members in copies_of(units):
+        used = [d for d in in_order if d in members]
+        renamed[[*used, *(d for d in members if d not in used)]] = members
+    return np.asarray(renamed[device], dtype=np.int32)

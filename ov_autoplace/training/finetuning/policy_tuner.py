@@ -12,12 +12,11 @@ from torch import Tensor, nn
 from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.errors import PlacementError, TrainingError
 from ov_autoplace.measure.corrections import perturbed_table
-from ov_autoplace.policy.features import PolicyGraph, policy_graph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.network import superposition_parameters
-from ov_autoplace.solvers.policy import refined_assignment
+from ov_autoplace.policy.networks.network import PlacementNetwork, superposition_parameters
+from ov_autoplace.problem.unit_costs import UnitCosts
+from ov_autoplace.solvers.regions import regions_moved
 from ov_autoplace.training.finetuning.exploration import explore
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import ZERO_SHOT, TuningTask
@@ -27,9 +26,8 @@ from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollou
 __all__ = ["EXPLORED", "GREEDY", "SAMPLED", "SEARCHED", "Answers", "PolicyTuner"]
 
 GREEDY, SAMPLED, EXPLORED, SEARCHED = "policy", "policy sample", "explored", "searched"
-"""Sources of proposals: the likeliest placement, draws from the policy itself, hotter ones, and where the
-search of the solver ``policy`` ends that begins with one of these, by the costs as they are known or by costs
-as wrong as those usually are."""
+"""Sources of proposals: the likeliest placement, draws from the policy itself, hotter ones, and where
+searches end that begin with one of these, by the costs as they are known or as wrong as those usually are."""
 
 # Units up to which a round searches by two tables of wrong costs, and by one: a search grows with the graph.
 _TWO_UP_TO, _ONE_UP_TO = 200, 2_000
@@ -111,28 +109,27 @@ class PolicyTuner:
         parts = [policy.greedy()[None], policy.sample(settings.proposals, self.generator)]
         sources = [GREEDY] + [SAMPLED] * settings.proposals
         random = np.random.default_rng(int(torch.randint(2**31, (1,), generator=self.generator)))
-        searches: list[tuple[PolicyGraph, IntArray | None]] = [(task.graph, None)]
+        greedy = parts[0][0].numpy().astype(np.int32)
+        # A placement that does not fit into memory is no start; the search then begins with a single device.
+        first = greedy if np.isfinite(task.simulated(greedy[None])[0]) else None
+        searches: list[tuple[UnitCosts, IntArray | None]] = [(task.graph, first)]
         wrong_costs = (len(task.graph) <= _TWO_UP_TO) + (len(task.graph) <= _ONE_UP_TO)
         for _ in range(wrong_costs if settings.hottest > 1 else 0):
             wrong = task.problem.at(perturbed_table(task.corrected, random))
-            searches.append((policy_graph(wrong), None))
+            searches.append((UnitCosts.of(wrong), first))
         if temperature > 1:
             groupings = task.graph.groupings
             explored = explore(output, groupings, settings.explored, temperature, self.generator)
             parts.append(explored)
             sources += [EXPLORED] * settings.explored
             searches.append((task.graph, _fastest(task, explored.numpy().astype(np.int32))))
-        scores = output.unit_scores.numpy()
         searched = []
-        for graph, start in searches:
+        for costs, start in searches:
             with suppress(PlacementError):
-                searched.append(refined_assignment(scores, graph, start=start, most_stale=_STALE))
+                searched.append(regions_moved(costs, start=start, most_stale=_STALE)[None])
         drawn = torch.cat(parts).numpy().astype(np.int32)
-        return Answers(
-            task,
-            np.concatenate((drawn, *(s[None] for s in searched))),
-            [*sources, *[SEARCHED] * len(searched)],
-        )
+        sources += [SEARCHED] * len(searched)
+        return Answers(task, np.concatenate((drawn, *searched)), sources)
 
     def learn_simulated(self, task: TuningTask) -> dict[str, float]:
         """One update of PPO on the simulator with corrected costs, which needs no device."""

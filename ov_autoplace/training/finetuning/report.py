@@ -23,9 +23,8 @@ def card_training(
     request: FinetuneRequest, base: Card | None, tasks: Sequence[TuningTask], seconds: float
 ) -> dict[str, Any]:
     """How the checkpoint came about; what its base says of itself stays in it."""
-    inherited = {} if base is None else dict(base.training)
-    training: dict[str, Any] = {
-        "base": None if base is None else {"name": base.name, "digest": base.digest, "training": inherited},
+    return {
+        "base": None if base is None else {"digest": base.digest, "training": dict(base.training)},
         "models": [task.name for task in tasks],
         "devices": list(request.machine.devices),
         "machine": request.machine.fingerprint,
@@ -37,10 +36,6 @@ def card_training(
         "command": request.command,
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    known_devices = inherited.get("max_devices")
-    if isinstance(known_devices, int):
-        training["max_devices"] = max(known_devices, len(request.machine.devices))
-    return training
 
 
 def card_metrics(tasks: Sequence[TuningTask]) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class FinetuneRequest:
     superposition_only: bool = False
     resume: bool = False
     settings: FinetuneSettings = field(default_factory=FinetuneSettings)
-    network: str = "autoplace-base"
+    network: str = "hsdag"
     command: str = ""
 
     @property

@@ -15,8 +15,8 @@ from ov_autoplace._base.arrays import IntArray
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.policy.card import load_card
+from ov_autoplace.policy.networks.checkpoint import save_checkpoint
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
 from ov_autoplace.training.finetuning.files import TuningFolder
 from ov_autoplace.training.finetuning.lanes import lanes_to_tune
 from ov_autoplace.training.finetuning.policy_tuner import PolicyTuner
@@ -26,8 +26,7 @@ from ov_autoplace.training.finetuning.result import FinetuneResult
 from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import check_same_run, checked_values, load_task, network_of
 from ov_autoplace.training.finetuning.task import TuningTask
-from ov_autoplace.training.state import load_training, training_bytes
-from ov_autoplace.training.state_file import load_state
+from ov_autoplace.training.state import load_state, load_training, training_bytes
 
 __all__ = ["run"]
 
@@ -117,14 +116,11 @@ class _Tuning:
     def prepare(self) -> None:
         """Profile the models, or take what an earlier run knew; what is known is in the folder at once."""
         saved: dict[str, Any] | None = None
-        base = self.base
         if self.folder.resumed:
             saved = checked_values(self.folder.state, load_state(self.folder.state)[1])
             check_same_run(self.folder.path, saved["identity"], self._identity)
-            base = load_card(self.folder.path)
             self.earlier_seconds = saved["seconds"]
             load_training(self.folder.state, *self._trained)
-        self.writer = CheckpointWriter(self.folder.path, base)
         for name, source in zip(self.request.names, self.request.models, strict=True):
             self._say(f"{name}: profile")
             before = self.budget.spent
@@ -265,8 +261,7 @@ class _Tuning:
     @property
     def _trained(self) -> tuple[Any, ...]:
         """What a training state consists of, beside its values."""
-        best = {f"best/{name}": value for name, value in self.best_weights.items()}
-        return self.tuner.network, self.tuner.optimizer, {"samples": self.tuner.generator}, best
+        return self.tuner.network, self.tuner.optimizer, self.tuner.generator, self.best_weights
 
     def _save(self, often: bool = False) -> None:
         """Save the state and the checkpoint; of calls that come often, some are left out."""
@@ -284,13 +279,14 @@ class _Tuning:
             "seconds_of": {task.name: task.seconds for task in self.tasks},
             "heated": {task.name: task.exploration.steps for task in self.tasks},
         }
-        network, optimizer, generators, best = self._trained
-        state = training_bytes(network, optimizer, generators, values, best)
+        network, optimizer, generator, best = self._trained
+        state = training_bytes(network, optimizer, generator, values, best)
         last = self.tuner.weights()
         network.load_state_dict(self.best_weights)
         training = card_training(self.request, self.base, self.tasks, self.seconds)
         # In one step: a checkpoint without its state could neither be resumed nor tuned anew.
-        self.writer.save(network, training, card_metrics(self.tasks), {self.folder.state.name: state})
+        beside = {self.folder.state.name: state}
+        save_checkpoint(self.folder.path, network, training, card_metrics(self.tasks), beside)
         network.load_state_dict(last)
 
     def _on_account_of(self, task: TuningTask, action: Any) -> None:

@@ -13,8 +13,7 @@ from ov_autoplace.devices.models import read_model
 from ov_autoplace.errors import CheckpointError, ProfilingError, TrainingError
 from ov_autoplace.policy.config import config_named
 from ov_autoplace.policy.networks.checkpoint import load_network
-from ov_autoplace.policy.networks.interface import PlacementNetwork
-from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.policy.networks.network import PlacementNetwork, make_network
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model
 from ov_autoplace.training.finetuning.preparing import ProfiledModel, profiled_model
@@ -35,7 +34,7 @@ def network_of(request: FinetuneRequest, num_devices: int) -> PlacementNetwork:
     if request.checkpoint is None:
         return make_network(config_named(request.network).for_devices(num_devices), request.options.seed)
     network = load_network(request.checkpoint)
-    if network.config.num_devices not in (None, num_devices):
+    if network.config.num_devices != num_devices:
         raise CheckpointError(
             f"the policy of {request.checkpoint} decides between exactly {network.config.num_devices} "
             f"devices, not {num_devices}"

@@ -17,7 +17,7 @@ from ov_autoplace.plan.fitting import fit_prepared
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import ModelPlan, plan_of_groups
 from ov_autoplace.plan.simulator import simulate
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SolverOptions, solve_problem
 from ov_autoplace.training.environment import Environment
@@ -291,7 +291,7 @@ class TuningTask:
     def _use(self, table: CostTable) -> None:
         self.corrected = table
         problem = self.problem.at(table)
-        self.graph = policy_graph(problem)
+        self.graph = PolicyGraph.of(problem)
         self.environment = Environment([problem])
 
     def _singles(self) -> list[Trial]:

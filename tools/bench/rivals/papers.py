@@ -1,7 +1,6 @@
 """The papers' protocol: one network, one graph, a budget of placements, the best one wins.
 
-HSDAG and GDP learn to place one graph by trying placements of that graph. The same function does it for
-``autoplace-base``, from scratch or from a checkpoint, so that they can be compared at equal budgets.
+HSDAG and GDP learn to place one graph by trying placements of that graph.
 """
 
 from __future__ import annotations
@@ -9,28 +8,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.training.environment import Environment
-from ov_autoplace.training.policy_gradient import (
-    PolicyGradientSettings,
-    ReinforceSettings,
-    reinforce_episode,
-    rollout,
-    update,
-)
+from ov_autoplace.training.policy_gradient import PolicyGradientSettings, rollout, update
 
-__all__ = ["SearchResult", "search"]
+__all__ = ["ReinforceSettings", "SearchResult", "reinforce_episode", "search"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReinforceSettings:
+    """HSDAG's protocol (arXiv 2405.14185, section 2.5 and table 6).
+
+    Attributes:
+        steps: Placements per episode, of which one gradient step is made: the paper's buffer x.
+        discount: Weight of each step's reward against the one before; the paper names none, its
+            released code has 0.95.
+        learning_rate: Of Adam.
+    """
+
+    steps: int = 20
+    discount: float = 0.95
+    learning_rate: float = 1e-4
+
+
+class Episode(NamedTuple):
+    """One episode of REINFORCE.
+
+    Attributes:
+        actions: Device of every unit of the batch at each step, ``int64[x, N]``.
+        latencies: Seconds, ``float64[B, x]``; ``inf`` = illegal.
+        metrics: What the update did.
+    """
+
+    actions: Tensor
+    latencies: FloatArray
+    metrics: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +118,7 @@ def search(
         settings = _settings(name, is_fresh=not isinstance(network, nn.Module))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        run = _Search(policy, collate([policy_graph(problem)]), environment, evaluations, seed, progress)
+        run = _Search(policy, collate([PolicyGraph.of(problem)]), environment, evaluations, seed, progress)
         zero_shot = run.greedy()
         if isinstance(settings, ReinforceSettings):
             run.reinforce(settings)
@@ -191,6 +215,69 @@ class _Search:
             self.history.append(best)
         if self.progress is not None:
             self.progress(len(self.history), self.evaluations, self.history[-1])
+
+
+def reinforce_episode(
+    network: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batch: Any,
+    environment: Environment,
+    settings: ReinforceSettings,
+    generator: torch.Generator,
+) -> Episode:
+    """HSDAG's episode: x placements one after another, then one gradient step on all of them.
+
+    The network's node states after one placement (``PolicyOutput.state``) go into the next:
+    ``network(batch, state)``. The rewards have no baseline, and the step is along
+
+        sum_i  discount^i * reward_i * grad log p_i,    reward_i = best single device / latency_i
+
+    so that every log-probability is weighed with its own reward. An illegal placement has reward 0 and with
+    it no gradient; a placement on a single device is as good as its latency.
+
+    Args:
+        network: The policy; its dropout, if it is in training mode, takes part in sampling.
+        optimizer: Of the network's parameters.
+        batch: The B graphs.
+        environment: The B tables.
+        settings: The hyper-parameters.
+        generator: Of the samples.
+    """
+    all_actions, all_latencies, objective = [], [], torch.zeros(())
+    state = None
+    for i in range(settings.steps):
+        output = network(batch, state)
+        policy = PlacementDistribution(output)
+        actions = policy.sample(1, generator)
+        latency = torch.as_tensor(environment.latencies(environment.split(actions.cpu().numpy())))
+        reward = torch.tensor(environment.best_single) / latency[:, 0]
+        log_prob = policy.log_prob(actions)[0]
+        weight = (settings.discount**i * reward).to(log_prob)
+        objective = objective.to(log_prob) + (weight * log_prob).mean()
+        # An observation for the next step: gradients do not go back through it.
+        state = None if output.state is None else output.state.detach()
+        all_actions.append(actions)
+        all_latencies.append(latency)
+
+    optimizer.zero_grad(set_to_none=True)
+    (-objective).backward()
+    optimizer.step()
+
+    latencies = torch.cat(all_latencies, dim=1).numpy()
+    rewards = torch.as_tensor(environment.rewards(latencies))
+    legal = torch.isfinite(rewards)
+    metrics = {
+        "loss": -objective.item(),
+        "entropy": policy.entropy().mean().item(),
+        "mean_reward": _mean(rewards[legal]),
+        "legal_fraction": legal.double().mean().item(),
+    }
+    return Episode(torch.cat(all_actions), latencies, metrics)
+
+
+def _mean(values: Tensor) -> float:
+    """Mean of some numbers, NaN of none."""
+    return values.mean().item() if values.numel() else float("nan")
 
 
 def _settings(name: str, is_fresh: bool) -> PolicyGradientSettings | ReinforceSettings:

@@ -35,7 +35,6 @@ pytest_plugins = [
     "fleet_cluster",
     "measuring_faults",
     "optional_packages",
-    "policy_checkpoints",
     "random_cases",
 ]
 

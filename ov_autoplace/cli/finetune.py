@@ -55,7 +55,7 @@ SuperpositionOnly = Annotated[
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the folder, for another budget.")]
 Network = Annotated[
     str,
-    typer.Option("--network", help="Which paper's network to train: hsdag or gdp; --checkpoint has its own."),
+    typer.Option("--network", help="Whose network to train without --checkpoint: hsdag or gdp."),
 ]
 
 
@@ -175,7 +175,7 @@ def _show_result(result: FinetuneResult) -> None:
     if result.stopped == "nothing new":
         print_sentence("ended before the budget did: not even bold proposals bring anything new to measure")
     print_sentence(
-        f"wrote {result.checkpoint}, whose policy --checkpoint goes on from, and {result.learning_curve}"
+        f"wrote the policy to {result.checkpoint} and {result.learning_curve}"
     )
 
 

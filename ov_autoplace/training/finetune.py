@@ -55,8 +55,8 @@ def finetune(
 
     The folder ``out`` always holds the best placement found so far of each model
     (``best.MODEL.affinity.json``), every measurement (``measurements.jsonl``) and the policy, from whose
-    weights another run can go on. It is there as soon as the first model was profiled. Ctrl-C ends the run as the end of the budget does, and before that leaves
-    nothing; after a kill, ``resume`` continues it.
+    weights another run can go on. It is there as soon as the first model was profiled. Ctrl-C ends the run
+    as the end of the budget does, and before that leaves nothing; after a kill, ``resume`` continues it.
 
     Args:
         models: A model or several: files that OpenVINO reads, or ``openvino.Model``, which is not modified.

@@ -35,9 +35,10 @@ _IMPORTS = (
 _SLOW_IMPORTS = (
     "torch._dynamo",  # 800 modules that an optimizer imports when it is made
     "ov_autoplace.policy.networks.network",
-    "ov_autoplace.training.finetuning.checkpoint_writer",
+    "ov_autoplace.policy.networks.checkpoint",
     "ov_autoplace.training.finetuning.files",
-    "ov_autoplace.training.pretrain",
+    "ov_autoplace.cli.pretrain",
+    "ov_autoplace.training.costs",
 )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import openvino as ov
 import pytest
 
+from collected import NETWORKS, samples_of
 from command_line import two_layers
 from ov_autoplace.cli import main
 
@@ -30,6 +31,7 @@ def prepare(given: Path) -> None:
         weights = given / f"net{number}.bin"
         (np.fromfile(weights, np.float32) * (1.0 + number)).astype(np.float32).tofile(weights)
         (given / f"{number}.json").write_text(json.dumps(dict.fromkeys(ops, ("CPU", "XCPU")[number])))
+    samples_of(NETWORKS).save(given / "costs.npz")
 
 
 def annotate(given: Path, root: Path, number: int = 1) -> int:
@@ -91,8 +93,8 @@ def tuned_checkpoint(given: Path, root: Path) -> int:
     from ov_autoplace.errors import AutoplaceError, TrainingError
     from ov_autoplace.policy.card import load_card
     from ov_autoplace.policy.config import CONFIGS
+    from ov_autoplace.policy.networks.checkpoint import save_checkpoint
     from ov_autoplace.policy.networks.network import make_network
-    from ov_autoplace.training.finetuning.checkpoint_writer import CheckpointWriter
     from ov_autoplace.training.finetuning.files import TuningFolder
     from ov_autoplace.training.state import load_training, training_bytes
 
@@ -107,10 +109,10 @@ def tuned_checkpoint(given: Path, root: Path) -> int:
             folder = TuningFolder(root / "tuned", resume=True)
         folder.create()
         if folder.resumed:
-            load_training(folder.state, network, optimizer, {})
+            load_training(folder.state, network, optimizer, torch.Generator(), {})
             load_card(folder.path)
-        state = training_bytes(network, optimizer, {}, {"step": 1})
-        CheckpointWriter(folder.path, None).save(network, {}, {}, {folder.state.name: state})
+        state = training_bytes(network, optimizer, torch.Generator(), {"step": 1}, {})
+        save_checkpoint(folder.path, network, {}, {}, {folder.state.name: state})
         folder.close()
     except AutoplaceError as error:
         print(f"error: {error}")
@@ -119,38 +121,9 @@ def tuned_checkpoint(given: Path, root: Path) -> int:
 
 
 def pretrain(given: Path, root: Path) -> int:
-    """A pretraining run of three steps."""
-    from ov_autoplace.errors import AutoplaceError
-    from ov_autoplace.policy.config import CONFIGS
-    from ov_autoplace.training.examples import by_family, make_labelled
-    from ov_autoplace.training.labelled import save_labelled
-    from ov_autoplace.training.pretrain import pretrain as train
-    from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
-    from ov_autoplace.training.settings import PretrainSettings
-    from ov_autoplace.training.targets import RandomTargets
-
-    data = given / "examples"
-    if not data.exists():
-        families = by_family([random_workload(RANDOM_FAMILIES[i], 8, i) for i in range(3)])
-        targets = RandomTargets(estimate=0.0)
-        problems = [make_labelled(families, np.random.default_rng(i), targets, 2) for i in range(2)]
-        data.mkdir()
-        save_labelled(data / "00000.npz", problems)
-    network = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
-    settings = PretrainSettings(
-        steps=3,
-        graphs_per_step=2,
-        validation_problems=2,
-        threads=1,
-        evaluate_every=2,
-        save_minutes=1e-9,
-    )
-    try:
-        train(data, root / "trained", settings, config=network, validation=data)
-    except AutoplaceError as error:
-        print(f"error: {error}")
-        return error.exit_code
-    return 0
+    """A network of costs, from a file of measurements."""
+    few = ("--epochs", "1", "--hidden", "4", "--layers", "1", "--threads", "1")
+    return main(["pretrain", str(given / "costs.npz"), "-o", str(root / "trained" / "costs.npz"), *few])
 
 
 SCENARIOS: dict[str, Callable[[Path, Path], int]] = {

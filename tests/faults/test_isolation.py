@@ -54,7 +54,7 @@ def model() -> ov.Model:
 
 
 def place(model: ov.Model, core: ov.Core, **options: object) -> ov_autoplace.Placement:
-    return ov_autoplace.place(model, PAIR, core=core, policy="none", time_budget_ms=3000, **options)
+    return ov_autoplace.place(model, PAIR, core=core, time_budget_ms=3000, **options)
 
 
 def test_the_profiler_works_in_another_process_that_ends_with_it(
@@ -358,7 +358,7 @@ def test_measuring_writes_nothing_into_the_users_model_cache(
     folder.mkdir()
     unequal_pair.set_property({"CACHE_DIR": str(folder)})
     cached = {"CACHE_DIR": str(folder), "DEVICE_PROPERTIES": {"XCPU": {"CACHE_DIR": str(folder)}}}
-    ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=300, properties=cached)
+    ov_autoplace.place(model, PAIR, core=unequal_pair, time_budget_ms=300, properties=cached)
     assert list(folder.iterdir()) == []
     compiled = unequal_pair.compile_model(model, "CPU")
     assert compiled is not None
@@ -367,7 +367,7 @@ def test_measuring_writes_nothing_into_the_users_model_cache(
 
 def test_the_command_line_takes_the_option(cli: Command, small_ir: Path, inject: Inject) -> None:
     inject("compile:XCPU*:SIGSEGV")
-    short = ("--time-budget-ms", 3000, "--policy", "none", "--json")
+    short = ("--time-budget-ms", 3000, "--json")
     report = cli("annotate", small_ir, *short).json()
     assert "XCPU is left out" in report["decision"]
     assert "SIGSEGV" in report["decision"]

@@ -27,9 +27,7 @@ from ov_autoplace.errors import (
 )
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.policy.card import CARD
-from ov_autoplace.training.labelled import load_labelled
 from ov_autoplace.training.logs import read_log
-from ov_autoplace.training.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -122,15 +120,6 @@ READERS: tuple[Reader, ...] = (
     _file("joint-plan", "net.plan.json", files.joint_plan, _json(files.JOINT), (PlacementError,), 4),
     _file("application", "net.app.json", files.application, _json(files.APPLICATION), (OptionError,), 4),
     _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
-    _file("workload", "net.npz", Workload.load, training_files.workload_seeds, (TrainingError,), 2),
-    Reader(
-        "workload-arrays",
-        _of_json(training_files.workload_arrays),
-        _json(training_files.WORKLOAD),
-        (TrainingError,),
-        0.8,
-    ),
-    _file("shard", "part.npz", load_labelled, training_files.shard_seeds, (TrainingError,)),
     _file("log", "log.jsonl", read_log, training_files.log_seeds, (TrainingError,), 10),
     _file("card", CARD, training_files.card, training_files.card_seeds, (CheckpointError,), 4),
     Reader(

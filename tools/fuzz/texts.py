@@ -30,7 +30,6 @@ OPTIONS: tuple[dict[str, Any], ...] = (
         "memory_limits": {"CPU": "2GiB"},
         "shapes": {"x": [1, 2]},
         "target": "x.json",
-        "policy": "none",
         "solvers": "portfolio,local",
         "seed": 3,
     },
@@ -88,9 +87,7 @@ def command_line(value: Any, folder: Path) -> None:
         if isinstance(value := given.get(name), list)
     }
     texts = {
-        name: value
-        for name in ("target", "policy", "solvers", "config")
-        if isinstance(value := given.get(name), str)
+        name: value for name in ("target", "solvers", "config") if isinstance(value := given.get(name), str)
     }
     numbers: dict[str, Any] = {}
     if type(given.get("seed")) is int:

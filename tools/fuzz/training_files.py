@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import tempfile
 from collections.abc import Callable
@@ -17,63 +16,8 @@ import numpy as np
 from fuzz.files import cost_table_seeds, stored
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
-from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_file
+from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_weights, write_checkpoint
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.training.examples import label_task
-from ov_autoplace.training.labelled import shard_bytes
-from ov_autoplace.training.random_graphs import random_workload
-from ov_autoplace.training.targets import RandomTargets, random_task
-from ov_autoplace.training.workload import Workload
-
-WORKLOAD: dict[str, Any] = {
-    "schema": 1,
-    "about": ["net", "family"],
-    "num_ops": 9,
-    "op_types": ["Parameter", "MatMul", "Relu"],
-    "ranks": [1, 2, 0],
-    "dims": [4, 2, -1],
-    "flops": [[0.0, 0.0, 0.0, 0.0], [8.0, 0.0, 1.0, 0.0], [0.0, 2.0, 0.0, 0.0]],
-    "weight_bytes": [0.0, 64.0, 0.0],
-    "output_bytes": [16.0, 8.0, 8.0],
-    "exchanged_bytes": [16.0, 24.0, 8.0],
-    "busy": [False, True, True],
-    "tensor_producer": [0, 1],
-    "tensor_bytes": [16.0, 8.0],
-    "tensor_offsets": [0, 2, 3],
-    "tensor_consumers": [1, 2, 2],
-    "tensor_is_constant": [False, False],
-    "tensor_uncuttable": [False, True],
-}
-
-
-def _arrays(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: np.array(value) for name, value in fields.items()}
-
-
-def workload_seeds() -> list[bytes]:
-    """The archive of a workload."""
-    file = io.BytesIO()
-    np.savez_compressed(file, **_arrays(WORKLOAD))
-    return [file.getvalue()]
-
-
-def workload_arrays(fields: Any, folder: Path) -> bool:
-    """A workload whose archive is whole and whose arrays are any."""
-    try:
-        arrays = {str(name).replace("/", "_"): value for name, value in _arrays(fields).items()}
-        arrays = {name: value for name, value in arrays.items() if value.dtype != object}
-        np.savez(folder / "net.npz", **arrays)
-    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError, OSError):
-        return False
-    Workload.load(folder / "net.npz")
-    return True
-
-
-def shard_seeds() -> list[bytes]:
-    """A shard of one labelled problem."""
-    workload = random_workload("random_tree", 5, 0)
-    task = random_task(workload, np.random.default_rng(0), RandomTargets(), 2)
-    return [shard_bytes([label_task(task)])]
 
 
 def log_seeds() -> list[bytes]:
@@ -82,14 +26,12 @@ def log_seeds() -> list[bytes]:
 
 
 def card_seeds() -> list[bytes]:
-    """The shipped checkpoint's card without its long parts."""
-    from ov_autoplace.policy.card import _features, shipped_checkpoint
-
-    shipped = shipped_checkpoint()
-    fields = json.loads((shipped / CARD).read_text())
-    fields |= {"training": {"max_devices": 6}, "metrics": {}, "features": _features()}
-    fields["files"] = {WEIGHTS: hashlib.sha256(b"").hexdigest()}
-    return [_signed(fields)]
+    """The card of a checkpoint without weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_checkpoint(
+            Path(folder) / "new", b"", _small("hsdag"), {"models": ["net"]}, {"net": {"best": 1.0}}
+        )
+        return [(Path(folder) / "new" / CARD).read_bytes()]
 
 
 def _signed(fields: Any) -> bytes:
@@ -102,22 +44,17 @@ def _signed(fields: Any) -> bytes:
 
 def card(path: Path) -> None:
     """A checkpoint's card."""
-    found = load_card(path.parent)
-    assert isinstance(found.name, str)
-    found.num_devices, found.max_devices  # noqa: B018 - they are read
+    assert isinstance(load_card(path.parent).name, str)
 
 
 def card_fields(fields: Any, folder: Path) -> bool:
-    """A card whose checksum fits whatever it says, and the files that it names."""
+    """A card whose checksum fits whatever it says."""
     try:
         stored(_signed(fields), folder, CARD)
     except (ValueError, RecursionError):
         return False
     stored(b"", folder, WEIGHTS)
-    found = load_card(folder)
-    assert found.num_devices is None or isinstance(found.num_devices, int)
-    for name in found.files:
-        read_file(found, name)
+    read_weights(load_card(folder))
     return True
 
 
@@ -159,7 +96,7 @@ def checkpoint(given: Any, folder: Path) -> bool:
         tensors = {name: _zeros(shape) for name, shape in given["tensors"].items()}
         weights = safetensors.torch.save(tensors)
         fields = json.loads(card_seeds()[0]) | {"network": network}
-        fields["files"] = {WEIGHTS: hashlib.sha256(weights).hexdigest()}
+        fields["weights"] = hashlib.sha256(weights).hexdigest()
         signed = _signed(fields)
     except Exception:  # torch, safetensors and JSON refuse to write it, each in its own way
         return False
@@ -233,17 +170,14 @@ def state_seeds() -> list[bytes]:
     """A training state."""
     import torch
 
-    from ov_autoplace.training.state_file import save_state
+    from ov_autoplace.training.state import state_bytes
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.safetensors"
-        save_state(path, {"network/w": torch.arange(4.0)}, {"values": {"step": 3}})
-        return [path.read_bytes()]
+    return [state_bytes({"network/w": torch.arange(4.0)}, {"values": {"step": 3}})]
 
 
 def state(path: Path) -> None:
     """A training state's bytes."""
-    from ov_autoplace.training.state_file import load_state
+    from ov_autoplace.training.state import load_state
 
     load_state(path)
 
@@ -257,18 +191,16 @@ def _trained() -> tuple[Any, Any, Any]:
     optimizer = torch.optim.AdamW(network.parameters(), 0.1)
     network(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    return network, optimizer, {"samples": torch.Generator(), "order": np.random.default_rng(0)}
+    return network, optimizer, torch.Generator()
 
 
 def state_field_seeds() -> list[bytes]:
     """Tensors as lists, and the values, of a state that fits the network of :func:`state_fields`."""
-    from ov_autoplace.training.state import save_training
-    from ov_autoplace.training.state_file import load_state
+    from ov_autoplace.training.state import load_state, training_bytes
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.safetensors"
-        save_training(path, *_trained(), {"step": 3})
-        tensors, values = load_state(path)
+        content = training_bytes(*_trained(), {"step": 3}, {})
+        tensors, values = load_state(stored(content, Path(folder), "state.safetensors"))
     lists = {
         name: {"type": str(t.dtype).removeprefix("torch."), "values": t.tolist() if t.numel() < 9 else None}
         for name, t in tensors.items()
@@ -280,19 +212,17 @@ def state_fields(fields: Any, folder: Path) -> bool:
     """A state whose checksum fits, of any tensors and values, loaded into a network."""
     import torch
 
-    from ov_autoplace.training.state import load_training
-    from ov_autoplace.training.state_file import save_state
+    from ov_autoplace.training.state import load_training, state_bytes
 
-    network, optimizer, generators = _trained()
+    network, optimizer, generator = _trained()
     try:
         tensors = {}
         for name, item in fields["tensors"].items():
-            whole = torch.get_rng_state() if item["values"] is None else item["values"]
+            whole = generator.get_state() if item["values"] is None else item["values"]
             tensors[name] = torch.as_tensor(whole, dtype=getattr(torch, item["type"]))
-        values = fields["values"]
-        save_state(folder / "state.safetensors", tensors, values)
+        content = state_bytes(tensors, fields["values"])
     except Exception:  # torch and safetensors refuse to write it, each in its own way
         return False
-    load_training(folder / "state.safetensors", network, optimizer, generators)
+    load_training(stored(content, folder, "state.safetensors"), network, optimizer, generator, {})
     assert set(network.state_dict()) == {"weight", "bias"}
     return True

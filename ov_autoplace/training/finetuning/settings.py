@@ -66,7 +66,7 @@ class FinetuneSettings:
     simulated_updates: int = 3
     remembered: int = 5
     patience: int = 6
-    learning_rate: float = 3e-4
+    learning_rate: float = 1e-3
     samples: int = 8
     epochs: int = 4
     clip: float = 0.2

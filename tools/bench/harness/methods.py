@@ -1,4 +1,4 @@
-"""Placement methods side by side on the same problems: our solvers, the policy and rivals.
+"""Placement methods side by side on the same problems: our solvers and rivals.
 
 The gap of a placement is its simulated latency over that of the fastest placement known, minus 1.
 """
@@ -20,14 +20,11 @@ from ov_autoplace.cost.table import CostTable
 from ov_autoplace.errors import AutoplaceError
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.simulator import simulate_batch
-from ov_autoplace.policy.features import policy_graph
-from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import SOLVERS, Problem, Solver, solve_problem
-from ov_autoplace.solvers.policy import refined_assignment
 from rivals import LEARNED_RIVALS, RIVALS, Rival, RivalOptions
 
 SINGLE = "best single device"
-OURS = ("policy", *(name for name in SOLVERS if name not in ("single", "policy", "exact", "oracle")))
+OURS = tuple(name for name in SOLVERS if name not in ("single", "exact", "oracle"))
 UNTRAINED = tuple(name for name in RIVALS if name not in LEARNED_RIVALS)
 """Rivals that answer at once."""
 
@@ -35,7 +32,7 @@ _RANDOM_DRAWS = 10
 _EQUAL = 1e-9
 _WORTH = 0.01
 _RESAMPLES = 10_000
-_ANSWERS = ("portfolio", "policy")  # ours, whose cases are named
+_OURS = "portfolio"  # whose cases are named
 
 Method = Callable[[Problem, RivalOptions], list[Placement]]
 """Problem and options to one or several placements, of which the mean latency counts."""
@@ -85,10 +82,9 @@ class Outcome:
         return cls(latency, seconds, bound, refusal)
 
 
-def immediate_methods(policy: PolicyRunner) -> dict[str, Method]:
+def immediate_methods() -> dict[str, Method]:
     """Those that answer at once, by name."""
     methods = {SINGLE: solver("single")} | {name: solver(name) for name in OURS}
-    methods["policy"] = partial(_by_policy, policy)
     methods |= {name: partial(_one, RIVALS[name]) for name in UNTRAINED}
     methods["random"] = _random_draws
     return {name: method for name, method in methods.items() if name not in missing_libraries()}
@@ -136,12 +132,6 @@ def _latencies(problem: Problem, answers: Iterable[Placement]) -> np.ndarray:
     return np.asarray(simulate_batch(problem.table, assignments, objective=problem.objective))
 
 
-def _by_policy(policy: PolicyRunner, problem: Problem, options: RivalOptions) -> list[Placement]:
-    """As the solver ``policy`` answers, without loading the network anew."""
-    graph = policy_graph(problem)
-    return [problem.evaluator.answer(refined_assignment(policy.scores(graph), graph))]
-
-
 def _one(method: Solver | Rival, problem: Problem, options: RivalOptions) -> list[Placement]:
     return [method(problem, options)]
 
@@ -158,7 +148,7 @@ def _best_of_random(problem: Problem, options: RivalOptions) -> list[Placement]:
 
 def _from_scratch(network: str, problem: Problem, options: RivalOptions) -> list[Placement]:
     from ov_autoplace.training.environment import Environment
-    from ov_autoplace.training.search import search
+    from rivals.papers import search
 
     found = search(Environment([problem]), network, options.evaluations, options.seed)
     return [Placement.of_groups(problem.table, found.assignment)]
@@ -250,7 +240,7 @@ class Comparison:
         return Table(title, columns, rows, note)
 
     def cases(self, among: Sequence[str]) -> list[Case]:
-        """Where ours are slower, and where faster, than the best of some rivals; a tie is neither."""
+        """Where ours is slower, and where faster, than the best of some rivals; a tie is neither."""
         seconds = np.array([self.latency(m) for m in among])
         found = []
         for i, instance in enumerate(self.instances):
@@ -258,11 +248,10 @@ class Comparison:
                 continue
             fastest = int(np.nanargmin(seconds[:, i]))
             rival = float(seconds[fastest, i])
-            for method in _ANSWERS:
-                own = self.outcomes[method][i].latency_seconds
-                if np.isfinite(own) and abs(own / rival - 1) > _EQUAL:
-                    detail = f"{1e3 * own:.4g} ms against {1e3 * rival:.4g} ms; {self.name}"
-                    found.append(Case(f"{method} on {instance.name}", among[fastest], own / rival, detail))
+            own = self.outcomes[_OURS][i].latency_seconds
+            if np.isfinite(own) and abs(own / rival - 1) > _EQUAL:
+                detail = f"{1e3 * own:.4g} ms against {1e3 * rival:.4g} ms; {self.name}"
+                found.append(Case(f"{_OURS} on {instance.name}", among[fastest], own / rival, detail))
         return found
 
     def to_list(self) -> list[dict[str, Any]]:

@@ -238,5 +238,4 @@ def sustained(session: ProfilingSession, plans: Mapping[str, Plan], times: int) 
 
 def know_transfers(pair: str) -> None:
     """Measure what crossing between the devices of a pair costs; it is kept, so that no model pays for it."""
-    options = {"time_budget_ms": 20_000, "policy": "none"}
-    ov_autoplace.place(zoo.build("inception_v3"), PAIRS[pair], "TUNE", core_of(pair), **options)
+    ov_autoplace.place(zoo.build("inception_v3"), PAIRS[pair], "TUNE", core_of(pair), time_budget_ms=20_000)

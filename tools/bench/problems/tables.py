@@ -1,8 +1,7 @@
 """Placement problems: networks on machines of the catalogue and on random ones, and published cost graphs.
 
-The policy was trained on none of them: held-out networks are of families of their own
-(``zoo.HELD_OUT_FAMILIES``), random machines come from seeds of their own, and training has never seen those
-of the catalogue.
+Held-out networks are of families of their own (``zoo.HELD_OUT_FAMILIES``), which nothing was trained on and
+nobody looked at while solvers were written.
 """
 
 from __future__ import annotations
@@ -19,13 +18,10 @@ from harness import GRAPHS
 from harness.methods import Instance
 from ov_autoplace.cost.analytic import analytic_table
 from ov_autoplace.cost.dnn_partitioning import load_dnn_partitioning
+from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.target_json import load_target
-from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import CoarseGraph
 from ov_autoplace.graph.prepare import prepare
-from ov_autoplace.solvers import Problem
-from ov_autoplace.training.targets import RandomTargets, Task, random_task
-from ov_autoplace.training.workload import Workload
 
 MACHINES = {
     2: (
@@ -40,7 +36,10 @@ MACHINES = {
 SPLITS = {"held-out": zoo.HELD_OUT_FAMILIES, "training": zoo.TRAINING_FAMILIES}
 
 _MACHINES_SEED = 3_000_017
-_TRIES = 100
+_MACHINE = "core-ultra-7-155h"
+# Standard deviations of logarithms: of a device's total by the others', of an op type on a device, of an op.
+_BALANCE, _BY_TYPE, _BY_OP = 0.35, 0.6, 0.3
+_CROSSING = (-1.5, 0.5)  # logarithm (base 10) of a typical transfer by what an op gains on its best device
 _MOST_GROUPS_QUICK = 250
 _MOST_PAIRS_QUICK = 700  # groups times devices; with memory limits, more take the solvers long
 
@@ -87,37 +86,53 @@ def on_catalogue(chosen: Sequence[Network], devices: int, quick: bool) -> list[I
         for target, names in (machines[i % len(machines)],) if quick else machines:
             estimate = analytic_table(network.graph, load_target(target), names)
             title = f"{network.title} on {'+'.join(names)} of {target}"
-            # The policy hedges against errors of an estimate, and here there are none.
             instances.append(Instance(title, network.family, replace(estimate, source="profiled")))
     return instances
 
 
-def on_random_machines(chosen: Sequence[Network], machines: int, seed: int) -> list[Instance]:
-    """Every network on machines of two devices whose strengths are drawn, and which some ops do not suit."""
+def on_random_machines(
+    chosen: Sequence[Network], machines: int, seed: int, devices: int = 2, objective: str = "hetero"
+) -> list[Instance]:
+    """Every network on machines whose strengths are drawn."""
     instances = []
-    targets = RandomTargets(estimate=0.0, untyped=0.0)
     for i, network in enumerate(chosen):
-        workload = Workload.of(network.graph, network.title, network.family)
         for machine in range(machines):
             random = np.random.default_rng((_MACHINES_SEED, seed, i, machine))
-            true = _legal_task(workload, random, targets, 2).true
+            table = on_random_machine(network.graph, devices, random)
             title = f"{network.title} on random machine {machine}"
-            instances.append(Instance(title, network.family, true))
+            instances.append(Instance(title, network.family, table, objective))
     return instances
 
 
-def _legal_task(
-    workload: Workload, random: np.random.Generator, targets: RandomTargets, devices: int
-) -> Task:
-    """The first machine that has a placement at all: ops that stay together may have no device in common."""
-    for _ in range(_TRIES):
-        task = random_task(workload, random, targets, devices)
-        try:
-            Problem.of(task.true)
-        except PlacementError:
-            continue
-        return task
-    raise PlacementError(f"none of {_TRIES} random machines can run {workload.name!r}")
+def on_random_machine(graph: CoarseGraph, devices: int, random: np.random.Generator) -> CostTable:
+    """A network on devices that each suit other ops, where transfers are cheap enough for placing to matter.
+
+    Args:
+        graph: The network.
+        devices: How many. Each is a CPU of the catalogue with every op type, and every op, made faster or
+            slower.
+        random: Source of everything random.
+    """
+    table, D = analytic_table(graph, load_target(_MACHINE), ["CPU"]), devices
+    types, op_type = np.unique(np.array(table.op_types), return_inverse=True)
+    seconds = np.repeat(table.op_seconds, D, axis=1)
+    seconds = seconds * np.exp(random.normal(0, _BY_TYPE, (len(types), D)))[op_type]
+    seconds *= np.exp(random.normal(0, _BY_OP, seconds.shape))
+    seconds *= seconds.sum(axis=0).mean() / seconds.sum(axis=0) * np.exp(random.normal(0, _BALANCE, D))
+    typical = float((seconds.max(axis=1) - seconds.min(axis=1)).mean()) * 10.0 ** random.uniform(*_CROSSING)
+    by_latency = random.uniform(0.1, 1.0)
+    moved = table.tensor_bytes[~table.tensor_is_constant]
+    pair = np.exp(random.normal(0, 0.4, (2, D, D)))
+    return replace(
+        table,
+        devices=tuple(f"DEVICE{d}" for d in range(D)),
+        op_seconds=seconds,
+        transfer_latency=typical * by_latency * pair[0],
+        transfer_seconds_per_byte=typical * (1 - by_latency) / max(float(moved.mean()), 1.0) * pair[1],
+        launch_seconds=typical * random.uniform(0, 0.6) * np.exp(random.normal(0, 0.4, D)),
+        memory_capacity=np.full(D, np.inf),
+        source="profiled",
+    )
 
 
 def published(quick: bool, accelerators: int | None) -> list[Instance]:

@@ -7,7 +7,7 @@ import numpy as np
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.plan.placement import Placement
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers.greedy import greedy_assignment
 from ov_autoplace.training.environment import Environment
@@ -29,7 +29,7 @@ class Trials:
     """
 
     def __init__(self, problem: Problem, options: RivalOptions) -> None:
-        self.graph = policy_graph(problem)
+        self.graph = PolicyGraph.of(problem)
         self.sampled: list[float] = []
         self._options = options
         self._units = problem.units

@@ -62,7 +62,6 @@ SECTIONS = {
     "starts": Section("starts"),
     "simulation": Section("simulation"),
     "solvers": Section("solvers"),
-    "policy": Section("policy"),
     "rivals": Section("rivals"),
     "finetune-gpu": Section("finetune", {"pair": "gpu"}, needs_gpu=True),
     "finetune-lanes": Section("finetune", {"pair": "cpu"}),

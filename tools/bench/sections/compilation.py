@@ -33,7 +33,6 @@ from ov_autoplace.decide.place import place_fitted
 from ov_autoplace.graph.shapes import with_static_shapes
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.compilation import compile_placed
-from ov_autoplace.policy.card import NO_POLICY
 from problems.models import MODELS
 
 _DEVICES = PAIRS["alias"]
@@ -147,7 +146,7 @@ def cold_compilation(folder: str, process: int) -> bool:
         op.get_friendly_name() for op in model.get_ordered_ops() if op.get_type_name() == "MatMul"
     ]
     pins = {first: "XCPU", last: "CPU"}
-    options = PlacerOptions(policy=NO_POLICY, pins=pins, properties={"CACHE_DIR": folder})
+    options = PlacerOptions(pins=pins, properties={"CACHE_DIR": folder})
     return bool(_decided(core_of("alias"), model, options))
 
 

@@ -1,8 +1,8 @@
 """Fine-tuning on really measured latency: how soon it is within 1 % of the best placement known.
 
-For each model and seed: the pretrained policy; `hsdag` from random weights in the same machinery, simulator
-and all; `hsdag` as published, which is episodes of REINFORCE and 2,000 placements, all of them run on the
-devices, in a budget of its own; and mode TUNE, where solvers propose and nothing learns. Every run is a
+For each model and seed: `hsdag` and `gdp` in our machinery, simulator and all; `hsdag` as published, which is
+episodes of REINFORCE and 2,000 placements, all of them run on the devices, in a budget of its own; and mode
+TUNE, where solvers propose and nothing learns. All begin with random weights. Every run is a
 process of its own, whose time counts from its start, loading included, and needs the machine to itself.
 
 Of the pair ``gpu``, which may run on a virtual GPU, the models are the networks of ``problems/networks.py``,
@@ -37,9 +37,9 @@ from problems.models import SETS
 from sections.finetune_race import WITHIN, Outcome, last_race
 from sections.finetune_runs import tune, tune_as_published, tune_by_solvers
 
-_RUNS = _PRETRAINED, _SCRATCH, _PUBLISHED, _SOLVERS = (
-    "pretrained",
+_RUNS = _HSDAG, _GDP, _PUBLISHED, _SOLVERS = (
     "hsdag",
+    "gdp",
     "hsdag as published",
     "TUNE by solvers",
 )
@@ -62,7 +62,6 @@ def run(
     published_budget: float = 300.0,
     evaluations: int = 2000,
     final_seconds: float = 20.0,
-    checkpoint: str = "base",
 ) -> Result:
     """All runs of each model, and the race that says what they were worth.
 
@@ -76,15 +75,14 @@ def run(
         published_budget: The same for HSDAG as published.
         evaluations: As published.
         final_seconds: For each race of the last ones.
-        checkpoint: The pretrained policy.
     """
     families = families or _FAMILIES[pair]
     if quick:
         families, seeds, evaluations, final_seconds = families[:1], 1, min(evaluations, 20), 2.0
         budget, published_budget = min(budget, 20.0), min(published_budget, 20.0)
     ways = {
-        _PRETRAINED: (tune, {"budget": budget, "checkpoint": checkpoint}),
-        _SCRATCH: (tune, {"budget": budget, "checkpoint": ""}),
+        _HSDAG: (tune, {"budget": budget, "network": "hsdag"}),
+        _GDP: (tune, {"budget": budget, "network": "gdp"}),
         _PUBLISHED: (tune_as_published, {"budget": published_budget, "evaluations": evaluations}),
         _SOLVERS: (tune_by_solvers, {"budget": budget}),
     }
@@ -127,22 +125,20 @@ def _model_file(pair: str, family: str) -> Path:
 
 
 def compared(outcomes: Sequence[Outcome], other: str) -> str:
-    """Evaluations until within 1 % of the best known, of another kind of run over the pretrained policy's.
+    """Evaluations until within 1 % of the best known, of another kind of run over ``hsdag``'s here.
 
-    The median over models and seeds where the pretrained one got there; a run that did not get there counts
+    The median over models and seeds where that one got there; a run that did not get there counts
     with all that it had, so that the median is a lower bound then.
     """
     known = {(o.model, o.seed): o for o in outcomes if o.kind == other}
-    pairs = [
-        (o, known[o.model, o.seed]) for o in outcomes if o.kind == _PRETRAINED and (o.model, o.seed) in known
-    ]
+    pairs = [(o, known[o.model, o.seed]) for o in outcomes if o.kind == _HSDAG and (o.model, o.seed) in known]
     reached = [(ours.evaluations, theirs) for ours, theirs in pairs if ours.evaluations is not None]
     ratios = [(theirs.evaluations or theirs.of) / ours for ours, theirs in reached]
     bounds = sum(theirs.evaluations is None for _, theirs in reached)
     median = f"{float(np.median(ratios)):.1f}" if ratios else "nothing is known"
     return (
-        f"evaluations, {other} / {_PRETRAINED}: median {median} of {len(ratios)} pairs, of which {bounds} "
-        f"are lower bounds; {len(pairs) - len(reached)} where the pretrained policy did not get there"
+        f"evaluations, {other} / {_HSDAG}: median {median} of {len(ratios)} pairs, of which {bounds} "
+        f"are lower bounds; {len(pairs) - len(reached)} where {_HSDAG} did not get there"
     )
 
 

@@ -26,9 +26,8 @@ from ov_autoplace.plan.planning import lane_plan
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import solve
 from ov_autoplace.training.finetuning.budget import TuningBudget
-from ov_autoplace.training.finetuning.lanes import divided_model
+from ov_autoplace.training.finetuning.lanes import canonical, divided_model
 from ov_autoplace.training.finetuning.task import AFTER
-from ov_autoplace.training.teachers import canonical
 
 WITHIN = 1.01
 """A latency counts as reached when it is at most this times the best known."""

@@ -36,10 +36,10 @@ from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.setup import load_task
 from ov_autoplace.training.finetuning.task import Event, TuningTask, placement_text
 from ov_autoplace.training.finetuning.trials import Trial
-from ov_autoplace.training.search import search
+from rivals.papers import search
 
 
-def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint: str) -> dict[str, Any]:
+def tune(model: str, table: str, pair: str, seed: int, budget: float, network: str) -> dict[str, Any]:
     """A fine-tuning on the devices of a pair.
 
     Args:
@@ -48,21 +48,18 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
         pair: Of devices.
         seed: Of everything random.
         budget: Seconds, counted from the start of this process: loading is part of it.
-        checkpoint: Where to start; HSDAG's network with random weights when empty.
+        network: ``hsdag`` or ``gdp``, with random weights.
     """
-    settings = FinetuneSettings() if checkpoint else FinetuneSettings(learning_rate=1e-3)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "tuned"
         result = finetune(
             model,
             PAIRS[pair],
-            checkpoint=checkpoint or None,
-            network="hsdag",
+            network=network,
             budget=budget,
             out=out,
             core=core_of(pair),
             seed=seed,
-            settings=settings,
             executor=executor_of(pair),
             started=_started(),
         )
@@ -80,13 +77,13 @@ def tune(model: str, table: str, pair: str, seed: int, budget: float, checkpoint
 
 
 def tune_by_solvers(model: str, table: str, pair: str, seed: int, budget: float) -> dict[str, Any]:
-    """Mode TUNE without a policy, where solvers propose; see :func:`tune`.
+    """Mode TUNE, where solvers propose; see :func:`tune`.
 
     What it measured is known, but not when, so that all of it counts as measured at its end.
     """
     core = core_of(pair)
     milliseconds = 1e3 * (budget - seconds_since_start())
-    options = {"time_budget_ms": milliseconds, "policy": "none", "seed": seed, "executor": executor_of(pair)}
+    options = {"time_budget_ms": milliseconds, "seed": seed, "executor": executor_of(pair)}
     decision = place(read_model(core, Path(model)), PAIRS[pair], "TUNE", core, **options).decision
     schedules = [c.scheduled for c in decision.candidates if c.scheduled is not None]
     costs = schedules[0].table if schedules else decision.table

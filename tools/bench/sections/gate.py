@@ -1,6 +1,6 @@
 """What the regression gate can hold any machine to: ratios that depend on the code, or hardly on the machine.
 
-Placement quality of solvers and the policy on fixed tables; how many of HETERO's subgraph counts our rules
+Placement quality of solvers on fixed tables; how many of HETERO's subgraph counts our rules
 repeat; how the processor time of our parts grows with graph size. Less than two minutes on two cores.
 
 The counts are of random placements, half of them drawn independently, half in runs: whole co-location groups
@@ -30,17 +30,13 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import NAMED, formed
 from ov_autoplace.plan.annotation import set_affinities
 from ov_autoplace.plan.fitting import count_subgraphs
-from ov_autoplace.training.targets import RandomTargets, random_task
-from ov_autoplace.training.workload import Workload
-from problems.tables import coarse_graph
+from problems.tables import coarse_graph, on_random_machine
 from random_models import random_model
 from rivals import RivalOptions
 from sections.scaling import exponent, measure
 
-SOLVERS = ("portfolio", "mincut", "expansion", "local", "greedy", "policy")
+SOLVERS = ("portfolio", "mincut", "expansion", "local", "greedy")
 _MACHINES, _MACHINES_SEED = 3, 7_000_003
-# All devices run all ops, at costs that are true, and transfers are cheap enough for placing to matter.
-_RANDOM = RandomTargets(crossing=(-1.5, 0.5), unsupported=0.0, estimate=0.0, untyped=0.0)
 _MOST_GROUPS = 400
 _COUNTED = ("mobilenet_v2", "bert_base", "two_tower", "inception_v3", "lstm_lm")
 _DEVICES = PAIRS["alias"]
@@ -91,10 +87,9 @@ def run(
 def instances(seed: int) -> Iterator[Instance]:
     """Small networks of the zoo on machines whose devices suit different ops, and published cost graphs."""
     for i, name in enumerate(zoo.NAMES):
-        workload = Workload.of(coarse_graph(zoo.build(name)), name, name)
+        graph = coarse_graph(zoo.build(name))
         for machine in range(_MACHINES):
-            random = np.random.default_rng((_MACHINES_SEED, seed, i, machine))
-            table = random_task(workload, random, _RANDOM, 2).true
+            table = on_random_machine(graph, 2, np.random.default_rng((_MACHINES_SEED, seed, i, machine)))
             yield Instance(f"{name} on random machine {machine}", name, table)
     for path in sorted(GRAPHS.glob("*_inference.json")):
         table = load_dnn_partitioning(path, 1)
@@ -107,9 +102,8 @@ def quality(found: Comparison) -> list[Ratio]:
     ratios = []
     for name in SOLVERS:
         over = found.latency(name) / found.latency(SINGLE)
-        kind = "decided" if name == "policy" else "exact"
         mean = float(np.exp(np.log(over).mean()))
-        ratios.append(exact_ratio(f"{name} over the best single device", mean, len(over), kind))
+        ratios.append(exact_ratio(f"{name} over the best single device", mean, len(over)))
     return ratios
 
 

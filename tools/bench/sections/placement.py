@@ -1,4 +1,4 @@
-"""Placement quality on cost tables: our solvers and the learned policy beside published rivals.
+"""Placement quality on cost tables: our solvers beside published rivals.
 
 Every method gets the same tables and is scored on the same objective, the simulated latency of one request on
 HETERO. The gap of a placement is its latency over the fastest placement known, minus 1; where the fastest is
@@ -25,7 +25,6 @@ from harness.methods import (
     missing_libraries,
 )
 from harness.result import Result, exact_ratio
-from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.solvers import solve
 from problems.tables import MACHINES, SPLITS, networks, on_catalogue, on_random_machines, published
 from rivals import RivalOptions
@@ -40,7 +39,7 @@ def run(quick: bool, seed: int) -> Result:
         quick: Fewer and smaller problems, for less than two minutes on one core.
         seed: Of everything random.
     """
-    methods = immediate_methods(PolicyRunner())
+    methods = immediate_methods()
     comparisons = []
     for name, instances in problem_sets(quick, seed).items():
         found = compare(name, instances, methods, RivalOptions(seed=seed))
@@ -55,7 +54,6 @@ def run(quick: bool, seed: int) -> Result:
                 f"{method}: {found.name}",
                 found.over_bound(method),
                 int(found.row(method)["answered"]),
-                "decided" if method == "policy" else "exact",
             )
             for found in comparisons
             for method in OURS

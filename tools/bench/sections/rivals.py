@@ -1,9 +1,9 @@
-"""Published placement methods beside the policy, on problems of ``hetero`` and ``overlap`` from the test set.
+"""Published placement methods beside the default solver, on random problems of ``hetero`` and ``overlap``.
 
-They are those of ``problems/judged.py`` where placing matters: the best placement known is over a percent
+They are graphs of ``problems/graphs.py`` where placing matters: the solver's placement is over a percent
 faster than every single device. Each method reads the problem's costs and is scored on its objective. Those
 that learn are trained from scratch on each problem with a budget of simulated placements, of which the best
-counts, and several seeds, whose mean counts; the others answer at once, as the policy does. List schedulers
+counts, and several seeds, whose mean counts; the others answer at once, as the solver does. List schedulers
 and METIS are made for devices that work side by side, so ``overlap`` is their ground and ``hetero`` is not.
 
 Each problem and seed is a process of its own.
@@ -11,15 +11,18 @@ Each problem and seed is a process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
 from typing import Any
 
-from examples import JUDGED
+import numpy as np
+
 from harness.methods import (
     SINGLE,
     UNTRAINED,
     Comparison,
+    Instance,
     Outcome,
     immediate_methods,
     missing_libraries,
@@ -28,12 +31,12 @@ from harness.methods import (
 )
 from harness.process import Pieces
 from harness.result import Result
-from ov_autoplace.policy.runner import PolicyRunner
-from problems.judged import Kind, instance_of, problems_of
+from ov_autoplace.solvers import solve
+from problems.graphs import FAMILIES, many_device_table
 from rivals import RivalOptions
 
-_OURS = ("policy", "portfolio")
-_POOL = 12  # problems of each kind, of which those are taken where placing matters
+_OURS = "portfolio"
+_MOST_DRAWN = 200  # problems of an objective, of which those are taken where placing matters
 _WORTH = 0.01
 
 
@@ -65,15 +68,21 @@ def run(
         seeds, evaluations = 1, evaluations // 10
     pieces = Pieces()
     comparisons = []
-    for kind in JUDGED:
-        objective, columns, limited = kind
-        if objective not in objectives or columns != devices or limited:
-            continue
-        pool = [instance_of(labelled) for labelled in problems_of("held-out", kind, _POOL, seed)]
-        instances, outcomes = [], {}
-        for number in _chosen(kind, seed, problems, smallest, largest):
-            what = {"kind": list(kind), "number": number, "pool_seed": seed, "evaluations": evaluations}
-            title = f"{pool[number].name}, {objective}"
+    for objective in objectives:
+        instances: list[Instance] = []
+        outcomes: dict[str, list[Outcome]] = {}
+        for number in islice(_chosen(objective, seed, smallest, largest, devices), problems):
+            instance = _instance(objective, number, seed, smallest, largest, devices)
+            what = {
+                "objective": objective,
+                "number": number,
+                "pool_seed": seed,
+                "smallest": smallest,
+                "largest": largest,
+                "devices": devices,
+                "evaluations": evaluations,
+            }
+            title = f"{instance.name}, {objective}"
             told = [
                 pieces(f"{title}, seed {own}", answers, **what, seed=own) for own in range(seed, seed + seeds)
             ]
@@ -81,17 +90,17 @@ def run(
             for method in by_seed[0] if by_seed else ():
                 mean = Outcome.mean([Outcome(**one[method]) for one in by_seed])
                 outcomes.setdefault(method, []).append(mean)
-            instances += [pool[number]] if by_seed else []
+            instances += [instance] if by_seed else []
         if instances:
             comparisons.append(Comparison(f"{objective}, {evaluations:,} evaluations", instances, outcomes))
     return Result(
-        "The policy and published methods",
+        "The default solver and published methods",
         tuple(found.table() for found in comparisons),
         cases=tuple(
             case
             for found in comparisons
             for method in found.outcomes
-            if method not in _OURS
+            if method != _OURS
             for case in found.cases([method])
         ),
         remarks=(
@@ -102,38 +111,55 @@ def run(
     )
 
 
-def _chosen(kind: Kind, seed: int, problems: int, smallest: int, largest: int) -> list[int]:
-    """Numbers of problems where placing matters, of different families as far as there are some."""
-    families: dict[str, int] = {}
-    matter: list[tuple[int, int]] = []
-    for number, labelled in enumerate(problems_of("held-out", kind, _POOL, seed)):
-        if not smallest <= len(labelled.task.true) <= largest:
-            continue
-        if labelled.single_seconds > labelled.best_seconds * (1 + _WORTH):
-            turn = families[labelled.task.family] = families.get(labelled.task.family, 0) + 1
-            matter.append((turn, number))
-    return [number for _, number in sorted(matter)[:problems]]
+def _instance(objective: str, number: int, seed: int, smallest: int, largest: int, devices: int) -> Instance:
+    """One problem; families take turns."""
+    family = list(FAMILIES)[number % len(FAMILIES)]
+    own = np.random.default_rng((seed, number))
+    ops = int(own.integers(smallest, largest + 1))
+    table = many_device_table(family, ops, devices, int(own.integers(2**31)))
+    return Instance(f"{family} of {ops}, number {number}", family, table, objective)
+
+
+def _chosen(objective: str, seed: int, smallest: int, largest: int, devices: int) -> Iterator[int]:
+    """Numbers of problems where placing matters."""
+    for number in range(_MOST_DRAWN):
+        table = _instance(objective, number, seed, smallest, largest, devices).table
+        single, best = (
+            solve(table, name, objective=objective).latency_seconds for name in ("single", "portfolio")
+        )
+        if single > best * (1 + _WORTH):
+            yield number
 
 
 def answers(
-    kind: Sequence[Any], number: int, pool_seed: int, evaluations: int, seed: int
+    objective: str,
+    number: int,
+    pool_seed: int,
+    smallest: int,
+    largest: int,
+    devices: int,
+    evaluations: int,
+    seed: int,
 ) -> dict[str, dict[str, Any]]:
     """Everybody's :class:`Outcome` on one problem, as JSON values.
 
     Args:
-        kind: Of the problem.
+        objective: Of the problem.
         number: Which of its kind.
         pool_seed: Of the problems.
+        smallest: Fewest groups.
+        largest: Most of them.
+        devices: How many.
         evaluations: Budget of a method that learns.
         seed: Of the methods.
     """
     import torch
 
     torch.set_num_threads(1)
-    instance = instance_of(problems_of("held-out", (kind[0], kind[1], kind[2]), _POOL, pool_seed)[number])
+    instance = _instance(objective, number, pool_seed, smallest, largest, devices)
     options = RivalOptions(seed=seed, evaluations=evaluations)
-    answering = immediate_methods(PolicyRunner())
-    methods = {name: answering[name] for name in (SINGLE, *_OURS, *UNTRAINED) if name in answering}
+    answering = immediate_methods()
+    methods = {name: answering[name] for name in (SINGLE, _OURS, *UNTRAINED) if name in answering}
     return {
         name: asdict(try_it(method, instance, options)) for name, method in (methods | searches()).items()
     }

@@ -3,14 +3,14 @@
 A million ops take half an hour for each kind of model and are asked for:
 ``--with sizes=30000,100000,300000,1000000 kinds=transformer hours=1``.
 
-The policy, HETERO and our other parts run in processes of their own, so that one that dies or takes too long
+HETERO and our parts run in processes of their own, so that one that dies or takes too long
 is told and the rest is shown. Each kind of model gets its share of the time, and what does not fit is told
 too. Times are seconds of processor time of all threads, which is what an idle machine's clock shows or less;
 memory is the most that was resident while a part ran. ``read`` and ``clone`` are OpenVINO's own. ``prepare``
 is all that comes before the groups: cloning, names, folding and extracting. Above 10,000 ops it also tells
 the kinds of ops apart, so that its exponent means something on one side of that only. ``estimate`` asks the
 devices (here one, the CPU) what they support and makes the table of a catalogue machine, on which ``solve``,
-``solve 3`` (on three devices), ``overlap`` and ``policy`` place the coarse graph; ``simulate`` is one
+``solve 3`` (on three devices) and ``overlap`` place the coarse graph; ``simulate`` is one
 placement in two halves, which ``annotate`` writes into the model, ``write`` into files as the command does,
 and ``explain`` takes apart. ``HETERO`` compiles it for XCPU and CPU. A part's growth exponent is the
 slope of log(seconds) over log(ops).
@@ -52,7 +52,7 @@ from ov_autoplace.solvers import solve
 from problems.growing import BUILDERS, UNSEEN
 
 _OURS = ("prepare", "simulate", "solve", "solve 3", "overlap", "annotate", "write", "explain")
-PARTS = ("read", "clone", "extract", "coarsen", "estimate", *_OURS, "policy", "HETERO")
+PARTS = ("read", "clone", "extract", "coarsen", "estimate", *_OURS, "HETERO")
 _NOT_OURS = ("read", "clone", "HETERO")
 _SIZES = {True: (100, 1_000, 5_000), False: (100, 1_000, 3_000, 10_000, 30_000, 100_000)}
 _KINDS = {True: ("transformer", "unrolled_lstm"), False: tuple(BUILDERS)}
@@ -103,7 +103,7 @@ def run(
 def _rows(pieces: Pieces, kind: str, sizes: Sequence[int], seed: int) -> list[dict[str, Any]]:
     """Everything about one kind of model; a piece that failed is not tried on what is larger."""
     rows = []
-    left = {"our parts": measure, "the policy": measure_policy, "HETERO's compilation": measure_hetero}
+    left = {"our parts": measure, "HETERO's compilation": measure_hetero}
     for size in sizes:
         row: dict[str, Any] = {"seconds": {}, "peaks": {}}
         if size > _LARGEST_FOR_HETERO:
@@ -169,14 +169,6 @@ def measure(kind: str, num_ops: int, seed: int, parts: Sequence[str] = _OURS) ->
     return {"ops": len(graph), "groups": len(coarse), "seconds": seconds, "peaks": timer.peaks}
 
 
-def measure_policy(kind: str, num_ops: int, seed: int) -> dict[str, Any]:
-    """The policy's placement of the coarse graph."""
-    graph = ov_autoplace.extract(BUILDERS[kind](num_ops, np.random.default_rng(seed)))
-    table, timer = _table_of(coarsen(graph)), _Timer()
-    timer.repeated("policy", lambda: solve(replace(table), "policy"))
-    return {"ops": len(graph), "groups": len(table), "seconds": timer.seconds, "peaks": timer.peaks}
-
-
 def measure_hetero(kind: str, num_ops: int, seed: int) -> dict[str, Any]:
     """HETERO's compilation of the model in two halves."""
     model = BUILDERS[kind](num_ops, np.random.default_rng(seed))
@@ -223,7 +215,7 @@ class _Timer:
     def repeated(self, part: str, call: Callable[[], Any]) -> Any:
         """Measure a part; returns what its last call does."""
         answer = self.once(part, call)
-        # The first call loads libraries and compiles the policy: it counts only where that is little.
+        # The first call loads libraries: it counts only where that is little.
         if self.seconds[part][0] <= _LONG:
             self.seconds[part].clear()
             for _ in range(_REPEATS):

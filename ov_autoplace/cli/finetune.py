@@ -174,9 +174,7 @@ def _show_result(result: FinetuneResult) -> None:
         print_sentence(f"{model.name}: {model.reason}; {measured}, {_pays_off(model)}; {model.file}")
     if result.stopped == "nothing new":
         print_sentence("ended before the budget did: not even bold proposals bring anything new to measure")
-    print_sentence(
-        f"wrote the policy to {result.checkpoint} and {result.learning_curve}"
-    )
+    print_sentence(f"wrote the policy to {result.checkpoint} and {result.learning_curve}")
 
 
 def _pays_off(model: TunedModel) -> str:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from rival_tables import random_problem
 
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table
 from rivals import hierarchical, local_moves, placeto
@@ -21,7 +21,7 @@ def first_allowed(graph) -> np.ndarray:
 
 @pytest.mark.seeds(3)
 def test_giph_may_move_any_unit_to_another_device_that_can_run_it_but_the_one_just_moved(seed: int) -> None:
-    graph = policy_graph(Problem.of(random_problem(seed, 3)))
+    graph = PolicyGraph.of(Problem.of(random_problem(seed, 3)))
     placement = first_allowed(graph)
     scores = local_moves._Policy(graph)(placement, 4)
     may = graph.allowed.copy()
@@ -31,14 +31,14 @@ def test_giph_may_move_any_unit_to_another_device_that_can_run_it_but_the_one_ju
 
 
 def test_giph_moves_the_same_unit_again_when_no_other_can_move() -> None:
-    graph = policy_graph(Problem.of(make_table([[1.0, 1.0], [1.0, np.inf]], [(0, 1.0, [1])])))
+    graph = PolicyGraph.of(Problem.of(make_table([[1.0, 1.0], [1.0, np.inf]], [(0, 1.0, [1])])))
     scores = local_moves._Policy(graph)(np.zeros(2, dtype=np.int32), 0)
     assert torch.isfinite(scores).tolist() == [[False, True], [False, False]]
 
 
 @pytest.mark.parametrize("devices", [2, 3])
 def test_every_edge_between_options_has_a_pivot_and_stands_once_with_its_price(devices: int) -> None:
-    graph = policy_graph(Problem.of(random_problem(1, devices)))
+    graph = PolicyGraph.of(Problem.of(random_problem(1, devices)))
     placement = first_allowed(graph)
     policy = local_moves._Policy(graph)
     pivot = torch.from_numpy(placement).long()
@@ -61,7 +61,7 @@ def test_every_edge_between_options_has_a_pivot_and_stands_once_with_its_price(d
 
 
 def test_placeto_tells_ancestors_by_every_way_through_the_graph() -> None:
-    graph = policy_graph(Problem.of(random_problem(2, 2)))
+    graph = PolicyGraph.of(Problem.of(random_problem(2, 2)))
     step = np.zeros((len(graph), len(graph)), dtype=bool)
     step[graph.edge_target, graph.edge_source] = True
     reached = step.copy()
@@ -71,7 +71,7 @@ def test_placeto_tells_ancestors_by_every_way_through_the_graph() -> None:
 
 
 def test_placeto_scores_a_batch_as_it_scores_one_placement_at_a_time() -> None:
-    graph = policy_graph(Problem.of(random_problem(3, 3)))
+    graph = PolicyGraph.of(Problem.of(random_problem(3, 3)))
     policy = placeto._Policy(graph)
     placements = np.random.default_rng(0).integers(3, size=(5, len(graph))).astype(np.int32)
     nodes = np.array([0, 7, 7, 20, 29])
@@ -82,7 +82,7 @@ def test_placeto_scores_a_batch_as_it_scores_one_placement_at_a_time() -> None:
 
 
 def test_the_placer_puts_each_unit_where_its_group_is_put() -> None:
-    graph = policy_graph(Problem.of(random_problem(4, 3)))
+    graph = PolicyGraph.of(Problem.of(random_problem(4, 3)))
     policy = hierarchical._Policy(graph)
     # A grouper that is sure of itself: unit i is in group i modulo 4.
     with torch.no_grad():

@@ -16,7 +16,6 @@ from harness import BENCH
 from harness.methods import OURS, SINGLE, UNTRAINED, Instance, immediate_methods, searches, try_it
 from ov_autoplace.errors import OptionError, TrainingError
 from ov_autoplace.plan.simulator import simulate, simulate_batch
-from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table
 from rivals import LEARNED_RIVALS, RIVALS, RivalOptions
@@ -132,7 +131,7 @@ def test_the_registry_holds_them_and_does_not_load_torch() -> None:
 
 def test_every_method_places_a_small_problem_legally() -> None:
     table = make_table([[4.0, 1.0]] * 4 + [[1.0, 4.0]] * 2, [(g, 0.2, [g + 1]) for g in range(5)])
-    methods = immediate_methods(PolicyRunner()) | searches()
+    methods = immediate_methods() | searches()
     assert {*OURS, SINGLE, *UNTRAINED, "hsdag", "gdp", "giph"} <= set(methods)
     options = RivalOptions(evaluations=3)
     for name, outcome in (

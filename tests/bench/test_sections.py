@@ -37,7 +37,7 @@ def test_documents_and_the_gate_name_sections_and_options_that_there_are():
             options = re.search(r'--with((?: (?:"[^"]*"|\w+=\S+))+)', found[2])
             if options:
                 options_of(sections[0], shlex.split(options[1]))
-    assert {"rivals", "policy", "width"} <= named
+    assert {"rivals", "solvers", "width"} <= named
 
 
 def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_against_themselves(tmp_path):

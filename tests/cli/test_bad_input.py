@@ -149,8 +149,8 @@ def test_names_that_cannot_be_those_of_the_annotated_model_are_refused(
     before = files_in(tmp_path)
     refused = {
         folder: "name of a file",
-        small_ir: "belongs to a model that is read",
-        linked: "belongs to a model that is read",
+        small_ir: "belongs to what is read",
+        linked: "belongs to what is read",
         weights: "weights.bin",
         Path("/proc/out.xml"): "/proc",
         small_ir / "out.xml": str(small_ir),

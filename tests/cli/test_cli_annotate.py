@@ -170,7 +170,7 @@ def proposers(report: dict[str, Any]) -> set[str]:
 
 
 def test_the_solvers_that_are_named_are_asked(cli: Command, small_ir: Path) -> None:
-    quick = (*DEVICES, "--mode", "zero-shot", "--policy", "none", "--json")
+    quick = (*DEVICES, "--mode", "zero-shot", "--json")
 
     assert proposers(cli("annotate", small_ir, *quick).json()) == {
         "XCPU",

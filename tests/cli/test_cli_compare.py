@@ -11,7 +11,7 @@ from refusals import assert_refused
 
 from command_line import Command
 
-DEVICES = ("-d", "XCPU,CPU", "--policy", "none", "--mode", "zero-shot")
+DEVICES = ("-d", "XCPU,CPU", "--mode", "zero-shot")
 
 
 def candidate(

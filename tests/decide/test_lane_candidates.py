@@ -22,11 +22,10 @@ from ov_autoplace.decide.lane_costs import LaneCosts
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource
-from ov_autoplace.decide.stages import lanes
 from ov_autoplace.decide.stages.lanes import _Search
 from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.devices.widths import Cores, Lanes, Width
-from ov_autoplace.errors import CheckpointError, ProfilingError
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Kind
@@ -34,7 +33,6 @@ from ov_autoplace.plan.lane import Lane
 from ov_autoplace.plan.planning import lane_plan
 from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import solve_problem
 from random_tables import random_table
 from scripted_session import NOISE, ScriptedSession
 
@@ -228,7 +226,7 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
     division = Division(device.devices[0], lanes)
     table = with_lanes(device, device.devices[0], 2)
     costs = LaneCosts(table, tuple([Lane.of(device.devices[0], {})] * 2), {})
-    asked = machine(mode="TUNE", policy="none")
+    asked = machine(mode="TUNE")
     context = Context(asked, prepare(towers(2)), Budget(1e6), ProposalSource(()), lambda _: nullcontext())
     alone = on_groups("CPU", [0] * len(device), 1.0, NOISE, ("CPU",))
     context.known, context.problem = SimpleNamespace(), Problem.of(device)
@@ -251,34 +249,13 @@ def test_tune_proposes_schedules_that_are_new_and_promised_by_the_measured_costs
 # ---- from end to end --------------------------------------------------------------------------------------
 
 
-def test_a_demanded_schedule_computes_what_the_device_computes(two_cores, monkeypatch):
-    asked = []
-
-    def noted(problem, solver, options):
-        asked.append(options.policy)
-        return solve_problem(problem, solver, options)
-
-    monkeypatch.setattr(lanes, "solve_problem", noted)
+def test_a_demanded_schedule_computes_what_the_device_computes(two_cores):
     model = towers(2)
-    config = {"AUTOPLACE_EXECUTOR": "OVERLAP", "AUTOPLACE_POLICY": "none"}
+    config = {"AUTOPLACE_EXECUTOR": "OVERLAP"}
     compiled = ov.Core().compile_model(model, "AUTOPLACE:CPU", config)
-    assert set(asked) == {"none"}  # schedules begin at the policy that the user names
     inputs = [np.random.default_rng(n).standard_normal((4, 512), np.float32) for n in range(2)]
     expected = ov.Core().compile_model(model, "CPU")(inputs)[0]
     np.testing.assert_allclose(compiled(inputs)[0], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_a_policy_that_cannot_place_on_lanes_is_done_without(two_cores, monkeypatch, caplog):
-    def refused(problem, solver, options):
-        if options.policy != "none":
-            raise CheckpointError("the policy was trained for exactly 3 devices")
-        return solve_problem(problem, solver, options)
-
-    monkeypatch.setattr(lanes, "solve_problem", refused)
-    placement = ov_autoplace.place(towers(2), "CPU", executor="OVERLAP", policy="base")
-    assert len(set(placement.plan.lane_of)) == 2
-    assert set(placement.to_dict().values()) == {"CPU"}
-    assert "the policy proposes no schedule: the policy was trained for exactly 3 devices" in caplog.text
 
 
 def test_a_chain_on_lanes_is_answered_with_the_device_and_a_reason(two_cores):

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import openvino as ov
 import pytest
 
@@ -18,7 +16,6 @@ def test_the_properties_are_the_documented_ones():
         "AUTOPLACE_MEMORY_LIMITS",
         "AUTOPLACE_SHAPES",
         "AUTOPLACE_TARGET",
-        "AUTOPLACE_POLICY",
         "AUTOPLACE_ISOLATION",
         "AUTOPLACE_EXECUTOR",
         "AUTOPLACE_LANES",
@@ -57,7 +54,6 @@ def test_an_unknown_argument_is_refused_with_the_nearest_valid_name():
         ("memory_limits", {"GPU": "lots"}, "500MB"),
         ("shapes", {"x": "1,3"}, "list of sizes"),
         ("shapes", {"x": [1, -1]}, "list of sizes"),
-        ("policy", 3, "folder of a checkpoint"),
         ("solvers", "portfolio,gredy", "'gredy'; did you mean greedy.*All: single, greedy, mincut"),
         ("solvers", 3, "list of names"),
         ("solvers", ["portfolio", 3], "list of names"),
@@ -85,7 +81,6 @@ def test_values_may_come_as_text_as_properties_do():
         shapes='{"x": [1, 3, 8, 8]}',
         seed="7",
         target="",
-        policy="NONE",
     )
     assert options.mode == "ZERO_SHOT"
     assert options.time_budget_ms == 250
@@ -94,14 +89,6 @@ def test_values_may_come_as_text_as_properties_do():
     assert options.shapes == {"x": [1, 3, 8, 8]}
     assert options.seed == 7
     assert options.target is None
-    assert options.policy == "none"
-
-
-def test_a_policy_is_a_folder_or_a_name():
-    assert PlacerOptions().policy is None
-    assert PlacerOptions(policy="").policy is None
-    assert PlacerOptions(policy="Base").policy == "base"
-    assert PlacerOptions(policy=Path("Tuned/Net")).policy == "Tuned/Net"
 
 
 def test_solvers_are_a_list_or_text_with_commas_in_order_and_each_once():
@@ -110,11 +97,6 @@ def test_solvers_are_a_list_or_text_with_commas_in_order_and_each_once():
     assert PlacerOptions(solvers=["greedy", "portfolio", "greedy"]).solvers == ("greedy", "portfolio")
     for nobody in ((), "", "None"):
         assert PlacerOptions(solvers=nobody).solvers == ()
-
-
-def test_the_policy_cannot_be_named_as_a_solver_and_switched_off():
-    with pytest.raises(OptionError, match="solvers names 'policy', but AUTOPLACE_POLICY is 'none'"):
-        PlacerOptions(solvers="portfolio,policy", policy="none")
 
 
 def test_the_shape_of_a_tensor_is_a_shape():

@@ -12,17 +12,14 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
-from ov_autoplace.decide import placer
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.proposals import ProposalSource, propose
-from ov_autoplace.errors import CheckpointError, OptionError, PlacementError, ProfilingError
+from ov_autoplace.errors import OptionError, PlacementError, ProfilingError
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plugin.decision_cache import DecisionCache
-from ov_autoplace.policy.runner import PolicyRunner
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.solvers import SOLVERS
-from policy_checkpoints import handmade
 from random_tables import random_table
 
 TARGET = {"mode": "ZERO_SHOT", "target": "core-ultra-7-155h"}
@@ -56,15 +53,13 @@ def alternating(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_phases_of_a_decision_take_no_longer_than_all_of_it() -> None:
     start = time.perf_counter()
-    decision = ov_autoplace.place(matmuls(), "GPU,CPU", policy="none", **TARGET).decision
+    decision = ov_autoplace.place(matmuls(), "GPU,CPU", **TARGET).decision
     assert decision.seconds.keys() == {"extract", "estimate", "solve"}
     assert 0 < sum(decision.seconds.values()) <= time.perf_counter() - start
 
 
 def test_a_registered_solver_proposes_like_the_others(alternating: str) -> None:
-    placement = ov_autoplace.place(
-        matmuls(), "GPU,CPU", policy="none", solvers=["portfolio", alternating], **TARGET
-    )
+    placement = ov_autoplace.place(matmuls(), "GPU,CPU", solvers=["portfolio", alternating], **TARGET)
     assert alternating in proposers(placement)
     assert "portfolio" in proposers(placement)
     assert "greedy" not in proposers(placement)
@@ -77,57 +72,6 @@ def test_a_solver_that_is_not_registered_any_more_is_unknown(
     monkeypatch.delitem(SOLVERS, alternating)
     with pytest.raises(OptionError, match="names 'alternating'; all: single"):
         PlacerOptions(solvers=[alternating])
-
-
-def test_without_solvers_there_are_single_devices_hetero_and_the_policy(tmp_path: Path) -> None:
-    policy = handmade(tmp_path / "net")
-    placement = ov_autoplace.place(matmuls(), "GPU,CPU", policy=policy, solvers=(), **TARGET)
-    assert {name for name in proposers(placement) if "sample" not in name} == {
-        "GPU",
-        "CPU",
-        "HETERO",
-        "policy",
-    }
-
-
-def test_the_policy_has_its_turn_where_it_is_named_and_is_asked_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    scores = PolicyRunner.scores
-    monkeypatch.setattr(
-        PolicyRunner, "scores", lambda self, graph: asked.append("policy") or scores(self, graph)
-    )
-    for name in ("portfolio", "greedy"):
-        solver = SOLVERS[name]
-        monkeypatch.setitem(
-            SOLVERS, name, lambda *a, name=name, solver=solver: asked.append(name) or solver(*a)
-        )
-    table = random_table(4, groups=14, devices=2, constrained=False)
-    runner = PolicyRunner(handmade(tmp_path / "net"))
-    for solvers, order in (
-        (("greedy", "policy", "portfolio"), ["greedy", "policy", "portfolio"]),
-        (("greedy",), ["greedy", "policy"]),
-        (("policy",), ["policy"]),
-    ):
-        asked.clear()
-        propose(Problem.of(table), ProposalSource(solvers=solvers, policy=runner))
-        assert asked == order
-
-
-def test_naming_the_policy_among_the_solvers_demands_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    demanded = []
-
-    def no_policy(asked: str | None, num_devices: int) -> None:
-        demanded.append(asked)
-        if asked is not None:
-            raise CheckpointError("there is none")
-
-    monkeypatch.setattr(placer, "find_policy", no_policy)
-    assert ov_autoplace.place(matmuls(), "GPU,CPU", **TARGET)
-    with pytest.raises(CheckpointError):
-        ov_autoplace.place(matmuls(), "GPU,CPU", solvers="portfolio,policy", **TARGET)
-    assert demanded == [None, "base"]
 
 
 def test_a_named_solver_that_finds_nothing_says_so_and_a_usual_one_does_not(
@@ -152,7 +96,7 @@ def test_limits_that_cannot_be_met_are_told_with_the_numbers() -> None:
         PlacementError,
         match=r"loosen .* \(.* does not fit into 100 bytes on GPU.* it needs at least 65536 bytes",
     ):
-        ov_autoplace.place(matmuls(), "GPU,CPU", memory_limits=limits, policy="none", **TARGET)
+        ov_autoplace.place(matmuls(), "GPU,CPU", memory_limits=limits, **TARGET)
 
 
 def test_the_limit_of_a_device_that_is_left_out_is_left_out_too(
@@ -185,7 +129,6 @@ def test_tuning_asks_the_first_solver_again_and_nobody_where_there_is_none(
             "TUNE",
             unequal_pair,
             time_budget_ms=1000,
-            policy="none",
             solvers=solvers,
         )
         return proposers(placement)

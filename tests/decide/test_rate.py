@@ -39,12 +39,8 @@ from ov_autoplace.measure.isolation.interface import Pool
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Kind
-from ov_autoplace.plan.mixture import Mixture
-from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import PoolPlan, WholePlan
-from ov_autoplace.problem.problem import Problem
-from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
-from ov_autoplace.solvers.rate import mixture_and_whole
+from ov_autoplace.solvers import solve, solve_mixture
 from random_tables import make_table
 
 HINT = {"PERFORMANCE_HINT": "THROUGHPUT"}
@@ -381,24 +377,15 @@ def test_a_large_model_is_settled_by_its_size(monkeypatch) -> None:
 
 
 @pytest.mark.alone
-def test_two_devices_are_profiled_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def noted(problem: Problem, options: SolverOptions) -> tuple[Mixture, Placement]:
-        asked.append(options.policy)
-        return mixture_and_whole(problem, options)
-
-    monkeypatch.setattr(rates, "mixture_and_whole", noted)
+def test_two_devices_are_profiled_and_run() -> None:
     core = two_devices()
     placement = ov_autoplace.place(
         small(6, 64),
         "XCPU,CPU",
         core=core,
         properties={"PERFORMANCE_HINT": "CUMULATIVE_THROUGHPUT"},
-        policy="none",
         time_budget_ms=2500,
     )
-    assert set(asked) == {"none"}
     rows = {c.name: c for c in placement.decision.candidates}
     assert {"XCPU THROUGHPUT", "CPU THROUGHPUT", "AUTO CUMULATIVE_THROUGHPUT"} <= set(rows)
     assert placement.decision.rate_bound > 0

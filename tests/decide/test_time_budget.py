@@ -26,7 +26,6 @@ from ov_autoplace.measure.node_counts import NodeCount
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.findings import Kind
-from ov_autoplace.policy import runner
 from ov_autoplace.problem.problem import Problem
 from places import CPU_PLUGIN
 from training.scripted_devices import Clock
@@ -81,7 +80,7 @@ def place(
 ) -> ov_autoplace.Placement:
     """A placement within a budget in seconds of the test's clock; ``None`` is a default that may grow."""
     given = None if seconds is None else 1e3 * seconds
-    asked = PlacerOptions.from_arguments({"policy": "none", "time_budget_ms": given, **options})
+    asked = PlacerOptions.from_arguments({"time_budget_ms": given, **options})
     budget = Budget(default if seconds is None else seconds, clock=clock.perf_counter)
     return Placer(Machine(core, PAIR, asked), budget=budget).place(model or matmuls())
 
@@ -119,13 +118,6 @@ def test_a_default_budget_grows_with_what_compiling_and_running_take_at_most_to_
     Placer(Machine(unequal_pair, PAIR, PlacerOptions(executor="HETERO")), budget=budget).place(matmuls())
     compiled = 2.0 + 3 * counted[0].compile_seconds
     assert 2.0 < compiled < budget.seconds <= 2 * compiled
-
-
-def test_no_policy_is_compiled_for_estimates_when_the_budget_has_ended(unequal_pair, steps, monkeypatch):
-    monkeypatch.setattr(runner, "_compiled", type(runner._compiled)())
-    placement = ov_autoplace.place(matmuls(), PAIR, core=unequal_pair, time_budget_ms=0)
-    assert Kind.UNPROFILED in kinds(placement.decision)
-    assert not runner._compiled
 
 
 def test_pins_are_kept_where_there_is_no_time_to_measure(unequal_pair, clock, steps):

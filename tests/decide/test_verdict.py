@@ -97,13 +97,6 @@ def test_the_gain_that_there_was_no_time_for_is_told_in_percent_of_the_device():
     assert numbers(verdict, Kind.PREDICTED_NOT_RUN)["gain"] == pytest.approx(25.0)
 
 
-def test_how_far_the_policy_is_behind_is_told_in_percent_of_the_fastest():
-    policy = on_groups("policy", [0, 1], 2.1)
-    verdict = predicted([on_groups("portfolio", [1, 0], 2.0), policy])
-    assert verdict.winner.name == "policy"
-    assert numbers(verdict, Kind.POLICY_PREDICTED)["behind"] == pytest.approx(5.0)
-
-
 def test_a_device_that_is_proven_best_is_shown_with_what_was_measured_of_everybody():
     best, other = _candidate("CPU", [1, 1], 1.0), _candidate("XCPU", [0, 0], 2.0)
     verdict = proven([other, best], {"CPU": NOISE}, "CPU")

@@ -91,7 +91,7 @@ def test_commands_tell_how_far_outputs_differ(cli: Command, tmp_path: Path) -> N
     path = tmp_path / "tied.xml"
     model, weights = tied_weights()
     ov.save_model(model, path, compress_to_fp16=False)
-    asked = ("-d", "XCPU,CPU", "--policy", "none", "--json")
+    asked = ("-d", "XCPU,CPU", "--json")
     told = cli("annotate", path, *asked).json()
     assert candidates_of(told)["XCPU (model as given)"]["output_difference"] > 0.5
     assert candidates_of(told)[told["chosen"]]["output_difference"] < 1e-5

@@ -20,7 +20,7 @@ from ov_autoplace.measure import profiled
 from ov_autoplace.measure.node_counts import count_nodes
 from ov_autoplace.measure.session import ProfilingSession
 
-QUICK = {"time_budget_ms": 50, "policy": "none"}
+QUICK = {"time_budget_ms": 50}
 
 
 def failing_model() -> ov.Model:

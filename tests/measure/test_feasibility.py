@@ -209,7 +209,7 @@ def test_nothing_that_is_compiled_for_a_placement_exceeds_a_limit(
 ) -> None:
     limits = {device: share * LAYER for device, share in zip(PAIR, held, strict=True)}
     placement = ov_autoplace.place(
-        layers(), PAIR, mode, core=unequal_pair, memory_limits=limits, policy="none", time_budget_ms=3000
+        layers(), PAIR, mode, core=unequal_pair, memory_limits=limits, time_budget_ms=3000
     )
     assert len(compilations()) >= 2  # the pieces; what is raced besides depends on the time that is left
     table = placement.decision.table
@@ -242,9 +242,7 @@ def test_the_memory_that_a_target_tells_of_holds_like_a_limit(
     devices = tuple(replace(device, memory_bytes=memory[device.name]) for device in target.devices)
     path = tmp_path / "target.json"
     save_target(replace(target, devices=devices), path)
-    placement = ov_autoplace.place(
-        layers(), PAIR, core=unequal_pair, target=path, policy="none", time_budget_ms=4000
-    )
+    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, target=path, time_budget_ms=4000)
     assert 0 < most_on("XCPU", compilations) <= memory["XCPU"]
     assert placement.devices in (("CPU",), PAIR)
     machine = Machine(unequal_pair, PAIR, PlacerOptions(target=path))
@@ -288,7 +286,7 @@ def test_where_everything_fails_no_device_is_taken_that_is_too_small(
 
     monkeypatch.setattr("ov_autoplace.decide.stages.singles.count_devices", fail)
     limits = {"XCPU": 2.5 * LAYER}
-    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits, policy="none")
+    placement = ov_autoplace.place(layers(), PAIR, core=unequal_pair, memory_limits=limits)
     assert placement.devices == ("CPU",)
     assert most_on("XCPU", compilations) == 0
 
@@ -307,7 +305,7 @@ def test_neither_a_check_of_a_stored_answer_nor_bench_compiles_the_whole_there(
     assert {entry["device"] for entry in compilations()} == {"HETERO:XCPU,CPU", "CPU"}
     limited = feasible((5.5 * LAYER, np.inf))
     with ProfilingSession(unequal_pair, layers(), PAIR, feasibility=limited) as session:
-        placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair, policy="none")
+        placement = ov_autoplace.place(layers(), PAIR, "ZERO_SHOT", core=unequal_pair)
         compared = Comparison(Machine(unequal_pair, PAIR), placement, session, plan)
         found = {c.name: c for c in compared.run(0.1, lambda *_: None)}
     assert "XCPU may hold" in found["XCPU"].dropped

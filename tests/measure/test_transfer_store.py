@@ -126,5 +126,5 @@ def test_a_second_process_places_without_measuring_transfers(unequal_pair, monke
     model = two_layers([1, 3, 16, 16])
     for _ in range(2):
         _of_this_process.clear()
-        ov_autoplace.place(model, PAIR, core=unequal_pair, policy="none", time_budget_ms=6_000)
+        ov_autoplace.place(model, PAIR, core=unequal_pair, time_budget_ms=6_000)
     assert measured == list(SIZES)

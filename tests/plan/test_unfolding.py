@@ -182,7 +182,7 @@ def test_a_parted_variable_is_refused_with_the_reason():
 def test_placing_a_model_saves_what_holds_for_it(core, tmp_path):
     model = layers(shared_chain=True)
     pins = {"softmax0": "XCPU", "softmax5": "CPU"}
-    placement = place(model, DEVICES, "ZERO_SHOT", core, pins=pins, policy="none")
+    placement = place(model, DEVICES, "ZERO_SHOT", core, pins=pins)
     assert set(placement.to_dict()) == {op.get_friendly_name() for op in model.get_ops()}
     submodels, _ = check(core, model, placement, tmp_path)
     assert submodels == placement.decision.candidate(placement.decision.chosen).subgraphs >= 2

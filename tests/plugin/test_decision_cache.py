@@ -168,7 +168,7 @@ def test_models_with_loops_and_strings_have_a_hash_that_another_build_repeats():
 
 @pytest.fixture
 def config(tmp_path: Path) -> dict[str, object]:
-    return {"CACHE_DIR": str(tmp_path / "cache"), "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"}
+    return {"CACHE_DIR": str(tmp_path / "cache"), "AUTOPLACE_PINS": PINS}
 
 
 def entry_of(config: dict[str, object]) -> Path:
@@ -248,7 +248,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compile_pinned(core: ov.Core, **config: object) -> ov.CompiledModel:
-    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": PINS, "AUTOPLACE_POLICY": "none"} | config
+    config = {"AUTOPLACE_MODE": "ZERO_SHOT", "AUTOPLACE_PINS": PINS} | config
     return core.compile_model(matmuls(), "AUTOPLACE:XCPU,CPU", config)
 
 
@@ -353,7 +353,6 @@ OTHER_VALUES = {
     "memory_limits": {"CPU": 1e9},
     "shapes": {"x": [1, 64]},
     "target": "other.json",
-    "policy": "none",
     "solvers": ("local",),
     "seed": 7,
     "isolation": False,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import frozen_array
-from ov_autoplace.policy.features import PolicyGraph, policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import GraphBatch, collate
 from ov_autoplace.problem.problem import Problem
 from random_tables import make_table, random_table
@@ -19,7 +19,7 @@ def random_graph(seed: int, groups: int, devices: int = 2) -> PolicyGraph:
     random = np.random.default_rng(seed)
     op_seconds = np.where(random.random((groups, devices)) < 0.15, np.inf, table.op_seconds)
     op_seconds[np.isinf(op_seconds).all(axis=1), seed % devices] = 1.0
-    return policy_graph(Problem.of(replace(table, op_seconds=frozen_array(op_seconds, np.float64))))
+    return PolicyGraph.of(Problem.of(replace(table, op_seconds=frozen_array(op_seconds, np.float64))))
 
 
 def random_batch(seeds: list[int], groups: int = 20, devices: int = 2) -> GraphBatch:
@@ -36,4 +36,4 @@ def batch_of_edges(
         for device in (0, 1):
             if str(device) not in devices:
                 seconds[node, device] = np.inf
-    return collate([policy_graph(Problem.of(make_table(seconds, [(a, 1.0, [b]) for a, b in edges])))])
+    return collate([PolicyGraph.of(Problem.of(make_table(seconds, [(a, 1.0, [b]) for a, b in edges])))])

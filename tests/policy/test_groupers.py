@@ -24,7 +24,7 @@ GPN = replace(CONFIGS["hsdag"], hidden=8)
 
 
 def edges_of(batch: GraphBatch) -> list[tuple[int, int]]:
-    return list(zip(batch.edge_source.tolist(), batch.edge_target.tolist(), strict=True))
+    return list(zip(batch.topology.source.tolist(), batch.topology.target.tolist(), strict=True))
 
 
 def sets_of(row_of: torch.Tensor) -> set[frozenset[int]]:

@@ -5,23 +5,23 @@ import pytest
 import torch
 from policy_batches import random_batch, random_graph
 
-from ov_autoplace.errors import OptionError, TrainingError
+from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
-from ov_autoplace.policy.networks.network import inherit, make_network, superposition_parameters
+from ov_autoplace.policy.networks.network import make_network, superposition_parameters
 from ov_autoplace.problem.problem import Problem
-from random_tables import make_table, random_table
+from random_tables import make_table
 
 pytestmark = pytest.mark.torch
 
-SMALL = replace(CONFIGS["autoplace-base"], hidden=16)
+SMALL = replace(CONFIGS["gdp"], hidden=16)
 
 
 def edgeless():
     """Five units that send each other nothing."""
-    return policy_graph(Problem.of(make_table(np.arange(10.0).reshape(5, 2) + 1, [])))
+    return PolicyGraph.of(Problem.of(make_table(np.arange(10.0).reshape(5, 2) + 1, [])))
 
 
 def scores(network, graphs):
@@ -53,41 +53,6 @@ def test_weights_depend_on_the_seed_alone():
     other = make_network(SMALL, seed=4).state_dict()
     assert all(torch.equal(left[name], right[name]) for name in left)
     assert any(not torch.equal(left[name], other[name]) for name in left)
-
-
-def test_a_network_inherits_what_it_has_of_a_larger_one():
-    larger = replace(SMALL, layers=2, superposition=True)
-    smaller = replace(larger, layers=1, superposition=False)
-    parent, child = make_network(larger, seed=1), make_network(smaller, seed=2)
-    graphs = [random_graph(seed, 20) for seed in range(3)]
-    with torch.no_grad():
-        # Nothing comes from the parts that the smaller one has not; fresh superposition multiplies by one.
-        parent.layers[1].out.weight.zero_()
-        parent.layers[1].out.bias.zero_()
-    inherit(child, parent)
-    torch.testing.assert_close(scores(child, graphs), scores(parent, graphs), atol=1e-5, rtol=1e-5)
-    with pytest.raises(TrainingError, match="differs; start from a checkpoint with the same parts or more"):
-        inherit(parent, child)
-
-
-@pytest.mark.parametrize("devices", [2, 3, 5])
-def test_permuting_the_devices_permutes_the_scores(devices):
-    table = random_table(7, groups=20, devices=devices, constrained=False)
-    order = np.random.default_rng(devices).permutation(devices)
-    permuted = replace(
-        table,
-        devices=tuple(table.devices[d] for d in order),
-        op_seconds=table.op_seconds[:, order],
-        transfer_latency=table.transfer_latency[np.ix_(order, order)],
-        transfer_seconds_per_byte=table.transfer_seconds_per_byte[np.ix_(order, order)],
-        launch_seconds=table.launch_seconds[order],
-        memory_capacity=table.memory_capacity[order],
-    )
-    network = make_network(SMALL, seed=0)
-    left = scores(network, [policy_graph(Problem.of(table))])[:, torch.from_numpy(order)]
-    torch.testing.assert_close(
-        left, scores(network, [policy_graph(Problem.of(permuted))]), atol=1e-4, rtol=1e-4
-    )
 
 
 def test_graphs_of_a_batch_do_not_see_each_other():
@@ -133,31 +98,14 @@ def test_superposition_starts_as_the_network_without_it():
     assert not superposition_parameters(without)
 
 
-def test_a_unit_hears_as_far_as_there_are_layers():
-    seconds = np.tile([1.0, 2.0], (10, 1))
-    tensors = [(g, 1.0, [g + 1]) for g in range(9)]
-    graph = policy_graph(Problem.of(make_table(seconds, tensors)))
-    pair_features = graph.pair_features.copy()
-    pair_features[-1] += 1.0
-    for layers in (1, 3):
-        network = make_network(replace(SMALL, superposition=False, layers=layers), seed=0)
-        left, right = (
-            scores(network, [replace(graph, pair_features=features)])
-            for features in (graph.pair_features, pair_features)
-        )
-        changed = (left != right).any(dim=1).tolist()
-        assert changed == [False] * (9 - layers) + [True] * (layers + 1)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
         ("hsdag", {"encoder": "gat"}, "encoder is 'gat'; it can be gcn, sage"),
         ("hsdag", {"placer": "equivariant"}, "placer is 'equivariant'; it can be mlp, attention"),
         ("hsdag", {"num_devices": None}, "num_devices is None; it must be of type int"),
-        ("autoplace-base", {"num_devices": 2}, "a network of this kind has no hyper-parameter 'num_devices'"),
-        ("autoplace-base", {"coarse": True}, "a network of this kind has no hyper-parameter 'coarse'"),
-        ("autoplace-base", {"superposition": 1}, "it must be of type bool"),
+        ("gdp", {"coarse": True}, "a network has no hyper-parameter 'coarse'"),
+        ("gdp", {"superposition": 1}, "it must be of type bool"),
     ],
 )
 def test_a_configuration_that_cannot_be_built_is_refused(name, change, problem):

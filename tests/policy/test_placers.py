@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from policy_batches import random_batch
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.config import CONFIGS, ComposedConfig
+from ov_autoplace.policy.config import CONFIGS, NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.network import superposition_parameters
 from ov_autoplace.policy.networks.papers import placers
@@ -23,7 +24,7 @@ MLP = replace(CONFIGS["hsdag"], hidden=8)
 ATTENTION = replace(CONFIGS["gdp"], hidden=8, heads=2, segment=4, placer_layers=2, superposition=False)
 
 
-def placer_of(config: ComposedConfig, seed: int = 0) -> MlpPlacer | AttentionPlacer:
+def placer_of(config: NetworkConfig, seed: int = 0) -> MlpPlacer | AttentionPlacer:
     torch.manual_seed(seed)
     return make_placer(config)
 
@@ -76,7 +77,7 @@ def test_attention_equals_the_segment_by_segment_computation_of_transformer_xl(s
     (logits * weights).sum().backward()
     gradients = [parameter.grad.clone() for parameter in placer.parameters()]
     placer.zero_grad()
-    offsets = batch.node_offsets.tolist()
+    offsets = np.cumsum([0, *(len(graph) for graph in batch.graphs)]).tolist()
     expected = torch.cat(
         [plain_attention(placer, grouping.z_rows[a:b]) for a, b in itertools.pairwise(offsets)]
     )
@@ -91,7 +92,8 @@ def test_a_row_sees_as_many_segments_back_as_there_are_layers_and_never_another_
     placer = placer_of(ATTENTION)
     grouping = every_unit(batch)
     logits = placer(grouping.z_rows, batch, grouping)
-    offset, end = batch.node_offsets[1:3].tolist()
+    first, second = (len(graph) for graph in batch.graphs[:2])
+    offset, end = first, first + second
     for row in (0, 6, 13):
         changed = grouping.z_rows.clone()
         changed[offset + row] = torch.linspace(-2, 2, 8)

@@ -41,11 +41,10 @@ class TunedRun(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory, small_checkpoint: Path) -> TunedRun:
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> TunedRun:
     folder = tmp_path_factory.mktemp("tuned")
     ov.save_model(two_layers([1, 3, 64, 64]), folder / "net.xml", compress_to_fp16=False)
     arguments = ["finetune", folder / "net.xml", "-d", "XCPU,CPU", *OPTIONS]
-    arguments += ["--checkpoint", small_checkpoint]
     arguments += ["-o", folder / "out", "--report", folder / "page.html", "--target", folder / "target.json"]
     core = ov.Core()
     core.register_plugin(str(Path(ov.__file__).parent / "libs" / "libopenvino_intel_cpu_plugin.so"), "XCPU")

@@ -18,7 +18,7 @@ from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from report_tables import HOSTILE, diamond
 
-DEVICES = ("-d", "XCPU,CPU", "--policy", "none")
+DEVICES = ("-d", "XCPU,CPU")
 SPLIT = (*DEVICES, "--pin", "first=XCPU", "--pin", "second=CPU", "--mode", "zero-shot")
 
 

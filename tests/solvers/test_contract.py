@@ -59,9 +59,7 @@ def small_table(seed: int) -> CostTable:
 
 
 def answer_of(problem: Problem, solver: str, **options: float | None) -> Placement:
-    """What a solver answers; only the one that needs it asks the policy, which has tests of its own."""
-    policy = None if solver == "policy" else "none"
-    return solve_problem(problem, solver, SolverOptions(policy=policy, **options))
+    return solve_problem(problem, solver, SolverOptions(**options))
 
 
 def plain_seconds(table: CostTable, devices: list[int], objective: str) -> float:

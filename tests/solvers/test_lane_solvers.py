@@ -177,8 +177,7 @@ def test_where_the_time_is_up_one_list_schedule_is_enough(
 
     monkeypatch.setitem(LIST_SCHEDULERS, "heft", counted)
     answers = [
-        solve_problem(problem, solver, SolverOptions(deadline, policy="none"))
-        for deadline in (time.monotonic() - 1.0, None)
+        solve_problem(problem, solver, SolverOptions(deadline)) for deadline in (time.monotonic() - 1.0, None)
     ]
     assert calls[0] == 40
     assert len(calls) > 2, "without a deadline there are coarser graphs too"

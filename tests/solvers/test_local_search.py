@@ -15,20 +15,19 @@ from ov_autoplace.solvers.local import improve
 from ov_autoplace.solvers.memory import first_fit
 from ov_autoplace.solvers.neighbourhood import Moves, Neighbourhood
 from ov_autoplace.solvers.solver import SolverOptions
-from ov_autoplace.training.random_graphs import RANDOM_FAMILIES, random_workload
-from ov_autoplace.training.targets import EVERY_OBJECTIVE, random_task
 from random_tables import legal_assignments, make_table, random_table
 
 
 def drawn_problem(seed: int, devices: int) -> Problem:
-    """A random graph of a random family on a random machine: any objective, lanes, limits, missing ops."""
+    """A random table with missing ops, limits and co-location; or lanes of one device."""
     random = np.random.default_rng((seed, devices, 71))
-    family = RANDOM_FAMILIES[int(random.integers(len(RANDOM_FAMILIES)))]
-    workload = random_workload(family, int(random.integers(5, 60)), int(random.integers(1 << 30)))
+    objective = ("hetero", "overlap", "rate")[int(random.integers(3))]
     while True:
-        task = random_task(workload, random, EVERY_OBJECTIVE, devices)
+        table = random_table(int(random.integers(1 << 30)), int(random.integers(5, 60)), devices)
+        if objective == "overlap" and random.random() < 0.5:
+            table = replace(table, lane_devices=("CPU",) * devices)
         with suppress(PlacementError):
-            problem = Problem.of(task.true, objective=task.objective)
+            problem = Problem.of(table, objective=objective)
             first_fit(problem.table, problem.units)
             return problem
 
@@ -47,8 +46,7 @@ def test_an_answer_is_allowed_and_no_slower_than_its_start_and_the_same_again(
     units, random = problem.units, np.random.default_rng(seed)
     start = first_fit(problem.table, units)
     blocks = [np.sort(random.choice(len(units), size=3, replace=False)).astype(np.int32) for _ in range(9)]
-    scores = random.normal(size=units.op_seconds.shape)
-    for arguments in ({}, {"blocks": blocks}, {"blocks": blocks, "preferred": scores}):
+    for arguments in ({}, {"blocks": blocks}):
         found = improve(problem.evaluator, start, SolverOptions(seed=seed), work=30_000, **arguments)
         assert np.isfinite(units.op_seconds[np.arange(len(units)), found]).all()
         assert (units.memory_of(found) <= units.memory_capacity * (1 + 1e-9)).all()
@@ -126,14 +124,3 @@ def test_no_move_goes_where_a_unit_cannot_run(seed: int) -> None:
     changed = around.listed(device, random).each(device) != device
     # Single units, the three of a block, and subgraphs are among them.
     assert {1, 3} <= set(changed.sum(axis=1).tolist())
-
-
-def test_what_is_preferred_is_tried_first() -> None:
-    table = random_table(17, groups=12, devices=3, constrained=False)
-    evaluator = Problem.of(table).evaluator
-    start = np.arange(12, dtype=np.int32) % 3
-    preferred = np.zeros((12, 3))
-    preferred[7] = [0.0, 0.0, 5.0]
-    first = Neighbourhood(evaluator, (), preferred).listed(start, np.random.default_rng(0))
-    first = first.chosen(np.arange(1))
-    assert (first.units.tolist(), first.targets.tolist()) == ([7], [2])

@@ -16,8 +16,8 @@ from ov_autoplace.solvers import SolverOptions, solve, solve_mixture
 from ov_autoplace.solvers.rate import mixture_and_whole
 from random_tables import legal_assignments, make_table, random_table
 
-ALL_TRIED = SolverOptions(policy="none")
-SEARCHED = SolverOptions(policy="none", enumerated=1)
+ALL_TRIED = SolverOptions()
+SEARCHED = SolverOptions(enumerated=1)
 
 
 def searched(table: CostTable) -> Mixture:

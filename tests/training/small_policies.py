@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.problem.problem import Problem
@@ -26,7 +27,7 @@ class SmallNetwork(nn.Module):
     def for_batch(cls, batch, seed: int, dropout: float = 0.0) -> SmallNetwork:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            return cls(_features(batch).shape[1], batch.num_devices, dropout=dropout)
+            return cls(_features(batch).shape[1], batch.allowed.shape[1], dropout=dropout)
 
     def forward(self, batch, state=None) -> PolicyOutput:
         self.seen_states.append(state)
@@ -44,13 +45,13 @@ class SmallNetwork(nn.Module):
 
 
 def _features(batch) -> torch.Tensor:
-    pairs = batch.pair_features.flatten(1)
-    return torch.cat([batch.node_features, pairs], dim=1).float()
+    costs = torch.from_numpy(np.concatenate([graph.node_cost for graph in batch.graphs]))
+    return torch.cat([batch.node_features, costs], dim=1).float()
 
 
 def problem(*tables):
     problems = [Problem.of(table) for table in tables]
-    return Environment(problems), collate([policy_graph(problem) for problem in problems])
+    return Environment(problems), collate([PolicyGraph.of(problem) for problem in problems])
 
 
 def parameters(network):

@@ -13,7 +13,8 @@ from ov_autoplace.cost.features import OpInputs  # noqa: E402
 from ov_autoplace.cost.samples import CostSamples  # noqa: E402
 from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
 from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, default_implementation  # noqa: E402
-from ov_autoplace.training.costs import CostSettings, _Model, judge, train_costs  # noqa: E402
+from ov_autoplace.training.costs import _Model, is_validation, judge, part, train_costs  # noqa: E402
+from ov_autoplace.training.settings import CostSettings  # noqa: E402
 
 SMALL = CostSettings(hidden=16, epochs=4, threads=1)
 
@@ -69,6 +70,18 @@ def test_without_layers_every_op_is_predicted_by_itself():
     network = train_costs([samples_of(NETWORKS)], CostSettings(hidden=8, layers=0, epochs=1, threads=1))
     assert not any(name.endswith(".self") for name in network.weights)
     assert np.isfinite(network.predict(NETWORKS[0].ops, profile(2)).seconds).all()
+
+
+def test_a_tenth_of_the_networks_is_kept_for_validation_with_its_measurements():
+    samples = samples_of(networks(100))
+    kept, rest = part(samples, is_validation), part(samples, lambda network: not is_validation(network))
+    assert 3 <= len(kept.networks) <= 20
+    assert {*kept.names} | {*rest.names} == {*samples.names}
+    assert not {*kept.names} & {*rest.names}
+    assert len(kept.measurements) == 2 * len(kept.networks)
+    for measurement in kept.measurements:
+        ops = kept.networks[measurement.network].ops
+        assert len(measurement.kernel_of) == len(ops)
 
 
 def test_nothing_to_learn_from_is_said():

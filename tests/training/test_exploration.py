@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ov_autoplace.errors import OptionError
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.distribution import PolicyOutput
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.exploration import (
@@ -21,7 +21,7 @@ from training.chains import chain_table, fast_and_slow
 
 pytestmark = pytest.mark.torch
 
-GROUPINGS = policy_graph(Problem.of(chain_table(fast_and_slow([0] * 8 + [1] * 8 + [0] * 8)))).groupings
+GROUPINGS = PolicyGraph.of(Problem.of(chain_table(fast_and_slow([0] * 8 + [1] * 8 + [0] * 8)))).groupings
 
 
 def output_of(margins) -> PolicyOutput:

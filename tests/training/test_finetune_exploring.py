@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.checkpoint import load_network, save_checkpoint
 from ov_autoplace.policy.networks.distribution import PlacementDistribution
@@ -19,7 +19,7 @@ from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.policy_tuner import EXPLORED, PolicyTuner
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.trials import Trial
-from ov_autoplace.training.state_file import load_state
+from ov_autoplace.training.state import load_state
 from training.chains import best_of_chain, chain_seconds
 from training.scripted_devices import ScriptedSession, scripted_trial
 from training.test_tuning_task import raced, task_of
@@ -39,7 +39,7 @@ SETTINGS = FinetuneSettings(
 def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint that puts everything on DEV0 and has no doubt about it."""
     network = make_network(SMALL, 0)
-    batch = collate([policy_graph(Problem.of(WRONG))])
+    batch = collate([PolicyGraph.of(Problem.of(WRONG))])
     optimizer = torch.optim.Adam(network.parameters(), lr=3e-2)
     everything_on_0 = torch.zeros(1, GROUPS, dtype=torch.int64)
     for _ in range(200):
@@ -51,7 +51,7 @@ def sure(tmp_path_factory: pytest.TempPathFactory) -> Path:
         loss.backward()
         optimizer.step()
     folder = tmp_path_factory.mktemp("checkpoints") / "sure"
-    save_checkpoint(folder, network, {"max_devices": 2, "seed": 0}, {})
+    save_checkpoint(folder, network, {"seed": 0}, {})
     return folder
 
 
@@ -64,7 +64,7 @@ def world(sure: Path, tmp_path: Path) -> World:
 
 def test_the_policy_really_is_sure(sure):
     with torch.no_grad():
-        policy = PlacementDistribution(load_network(sure)(collate([policy_graph(Problem.of(WRONG))])))
+        policy = PlacementDistribution(load_network(sure)(collate([PolicyGraph.of(Problem.of(WRONG))])))
     everything_on_0 = torch.zeros(1, GROUPS, dtype=torch.int64)
     assert policy.log_prob(everything_on_0).exp().item() > 0.999
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from ov_autoplace.errors import OutputError, TrainingError
-from ov_autoplace.training.logs import JsonLinesLog, progress, read_log
+from ov_autoplace.training.logs import JsonLinesLog, read_log
 
 
 def test_records_are_read_back_in_order(tmp_path):
@@ -95,46 +94,3 @@ def test_a_file_that_is_no_log_is_refused_and_left_alone(tmp_path):
 def test_a_log_that_cannot_be_written_is_one_sentence(tmp_path):
     with pytest.raises(OutputError, match="cannot write the log"):
         JsonLinesLog(tmp_path / "no-such-folder" / "log.jsonl")
-
-
-def test_progress_prints_nothing_when_stderr_is_no_terminal(capfd):
-    with progress(3, "training") as advance:
-        for _ in range(3):
-            advance(text="loss 0.5")
-    assert capfd.readouterr() == ("", "")
-
-
-def test_progress_shows_a_bar_with_the_time_left_on_a_terminal():
-    program = (
-        "import time\n"
-        "from ov_autoplace.training.logs import progress\n"
-        "with progress(4, 'training [x]') as advance:\n"
-        "    advance(1, text='loss 0.25')\n"
-        "    advance(1)\n"
-        "    time.sleep(0.3)\n"
-    )
-    shown = _on_a_terminal([sys.executable, "-c", program])
-    assert "training [x]" in shown
-    assert "50 %" in shown
-    assert "left" in shown
-    assert "loss 0.25" in shown
-
-
-def _on_a_terminal(command: list[str]) -> str:
-    """What a command writes to its stderr when that is a terminal."""
-    ours, theirs = os.openpty()
-    env = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, env=env) as process:
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # what Linux says when the other end is closed
-                break
-            if not part:
-                break
-            shown += part
-        assert process.wait() == 0
-    os.close(ours)
-    return shown.decode()

@@ -25,16 +25,23 @@ from ov_autoplace.plan.plan import LanePlan, WholePlan, read_plan
 from ov_autoplace.plan.simulator import simulate
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.network import make_network
+from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.finetuning.budget import TuningBudget
 from ov_autoplace.training.finetuning.files import LOG, TuningFolder
-from ov_autoplace.training.finetuning.lanes import DividedModel, LanesTask, divided_model, lanes_to_tune
+from ov_autoplace.training.finetuning.lanes import (
+    DividedModel,
+    LanesTask,
+    canonical,
+    divided_model,
+    lanes_to_tune,
+)
 from ov_autoplace.training.finetuning.policy_tuner import SEARCHED, PolicyTuner
 from ov_autoplace.training.finetuning.request import FinetuneRequest
 from ov_autoplace.training.finetuning.run import run
 from ov_autoplace.training.finetuning.settings import FinetuneSettings
 from ov_autoplace.training.finetuning.task import Event
 from ov_autoplace.training.finetuning.trials import ReferenceRaces
-from random_tables import make_table
+from random_tables import make_table, random_table
 from training.scripted_devices import Clock, ScriptedSession
 from training.tuning_world import ScriptedMachine
 
@@ -209,7 +216,7 @@ def test_the_best_is_written_with_how_it_runs(task, tmp_path):
 
 
 def test_the_policy_learns_from_measured_schedules(task):
-    network = make_network(replace(CONFIGS["autoplace-base"], hidden=8), seed=1)
+    network = make_network(replace(CONFIGS["gdp"], hidden=8), seed=1)
     tuner = PolicyTuner(network, FinetuneSettings(), superposition_only=False, seed=0)
     assert tuner.greedy(task).tolist() != BRANCHES.tolist()
     task.adopt_singles(task.races.race_singles(task.singles))
@@ -270,7 +277,7 @@ def test_the_search_goes_by_wrong_costs_too_and_ends_elsewhere_each_time():
     with TuningBudget(1000.0, clock.now, clock.perf_counter) as budget:
         task = lanes_task(budget, clock, lanes=BRANCHED)
         tuner = PolicyTuner(
-            make_network(CONFIGS["autoplace-base"], seed=0),
+            make_network(CONFIGS["gdp"], seed=0),
             FinetuneSettings(),
             superposition_only=False,
             seed=7,
@@ -286,3 +293,27 @@ def test_the_search_goes_by_wrong_costs_too_and_ends_elsewhere_each_time():
     assert len({by_known_costs for by_known_costs, *_ in searched}) == 1
     assert len({found for _, *by_wrong_costs in searched for found in by_wrong_costs}) >= 6
     assert task.corrected is BRANCHED
+
+
+def test_equal_placements_do_not_depend_on_which_copy_is_which():
+    random = np.random.default_rng(0)
+    table = random_table(5, groups=20, devices=2, constrained=False)
+    of_kind = [0, 0, 0, 1, 1]
+    between = np.ix_(of_kind, of_kind)
+    table = replace(
+        table,
+        devices=tuple(f"DEV{d}" for d in range(5)),
+        op_seconds=table.op_seconds[:, of_kind],
+        transfer_latency=table.transfer_latency[between],
+        transfer_seconds_per_byte=table.transfer_seconds_per_byte[between],
+        launch_seconds=table.launch_seconds[of_kind],
+        memory_capacity=table.memory_capacity[of_kind],
+    )
+    problem = Problem.of(table)
+    for _ in range(20):
+        device = random.integers(5, size=len(problem.units)).astype(np.int32)
+        renamed = np.concatenate([random.permutation(3), 3 + random.permutation(2)]).astype(np.int32)
+        label = canonical(problem, device)
+        assert label.tolist() == canonical(problem, renamed[device]).tolist()
+        seconds = problem.evaluator.latencies([device, label])
+        assert seconds[0] == pytest.approx(seconds[1], rel=1e-12)

@@ -26,7 +26,7 @@ GROUPS = 12
 FAST_ON = [0] * 4 + [1] * 4 + [0] * 4
 TRUE = chain_table(0.01 * fast_and_slow(FAST_ON, ratio=3.0), transfer=0.002, launch=0.001)
 BELIEVED = replace(TRUE, transfer_seconds_per_byte=np.full((2, 2), 0.02))  # ten times too dear
-SMALL = replace(CONFIGS["autoplace-base"], hidden=8, layers=1)
+SMALL = replace(CONFIGS["gdp"], hidden=8, layers=1)
 SETTINGS = FinetuneSettings(
     proposals=16, explored=32, inferences=8, simulated_updates=1, patience=3, learning_rate=3e-3
 )

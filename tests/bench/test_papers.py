@@ -10,16 +10,13 @@ import torch
 
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.config import CONFIGS
-from ov_autoplace.policy.features import policy_graph
+from ov_autoplace.policy.features import PolicyGraph
 from ov_autoplace.policy.networks.batch import collate
 from ov_autoplace.policy.networks.network import make_network
 from ov_autoplace.problem.problem import Problem
 from ov_autoplace.training.environment import Environment
-from ov_autoplace.training.policy_gradient import (
-    PolicyGradientSettings,
-    ReinforceSettings,
-)
-from ov_autoplace.training.search import search
+from ov_autoplace.training.policy_gradient import PolicyGradientSettings
+from rivals.papers import ReinforceSettings, search
 from training.chains import best_of_chain, chain_seconds, chain_table, fast_and_slow
 from training.small_policies import SmallNetwork
 
@@ -34,7 +31,7 @@ def environment(table=TABLE):
 
 
 def small_network(seed: int = 0) -> SmallNetwork:
-    return SmallNetwork.for_batch(collate([policy_graph(Problem.of(TABLE))]), seed)
+    return SmallNetwork.for_batch(collate([PolicyGraph.of(Problem.of(TABLE))]), seed)
 
 
 def test_the_search_finds_the_optimum_and_says_what_it_cost():
@@ -62,7 +59,7 @@ def test_every_evaluation_stands_in_a_history_that_never_rises(settings, evaluat
 def test_the_first_evaluation_of_ppo_is_the_greedy_answer_of_the_start():
     network = small_network(seed=2)
     with torch.no_grad():
-        logits = network(collate([policy_graph(Problem.of(TABLE))])).logits
+        logits = network(collate([PolicyGraph.of(Problem.of(TABLE))])).logits
     found = search(environment(), network, evaluations=1, settings=FAST)
     assert found.assignment.tolist() == logits.argmax(dim=1).tolist()
     assert found.zero_shot_seconds == found.history[0]
@@ -92,7 +89,7 @@ def test_a_search_leaves_the_given_network_and_the_global_generator_alone():
 def test_a_pretrained_network_starts_from_what_it_knows():
     """A network trained on the table is asked to search it again with two evaluations."""
     network = small_network()
-    batch = collate([policy_graph(Problem.of(TABLE))])
+    batch = collate([PolicyGraph.of(Problem.of(TABLE))])
     best, seconds = best_of_chain(TABLE)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     for _ in range(300):
@@ -105,9 +102,7 @@ def test_a_pretrained_network_starts_from_what_it_knows():
     assert found.history == pytest.approx([seconds, seconds])
 
 
-@pytest.mark.parametrize(
-    ("name", "protocol"), [("hsdag", "reinforce"), ("gdp", "ppo"), ("autoplace-base", "ppo")]
-)
+@pytest.mark.parametrize(("name", "protocol"), [("hsdag", "reinforce"), ("gdp", "ppo")])
 @pytest.mark.parametrize("devices", [2, 3])
 def test_each_configuration_has_the_protocol_of_its_paper(name, protocol, devices):
     table = chain_table(np.random.default_rng(0).uniform(1, 2, (8, devices)))
@@ -140,7 +135,7 @@ def test_hsdag_may_answer_with_a_single_device():
 def test_pins_and_memory_limits_hold():
     table = chain_table(fast_and_slow([0] * 6), memory_bytes=np.full(6, 10.0))
     problem = Problem.of(table, memory_limits={"DEV0": 40}, pins={"group5": "DEV1"})
-    network = SmallNetwork.for_batch(collate([policy_graph(problem)]), 0)
+    network = SmallNetwork.for_batch(collate([PolicyGraph.of(problem)]), 0)
     found = search(Environment([problem]), network, 300, settings=FAST)
     assert (found.assignment == 0).sum() <= 4
     assert found.assignment[5] == 1
@@ -160,10 +155,10 @@ def test_progress_is_told_after_every_update():
 def test_a_search_that_cannot_work_is_one_sentence():
     with pytest.raises(TrainingError, match="at least 1 evaluation, not 0"):
         search(environment(), "gdp", 0)
-    with pytest.raises(TrainingError, match="no network 'gpd'; there is hsdag, gdp, autoplace-base"):
+    with pytest.raises(TrainingError, match="no network 'gpd'; there is hsdag, gdp"):
         search(environment(), "gpd", 10)
     two = chain_table(np.ones((2, 2)), memory_bytes=np.full(2, 10.0), memory_capacity=np.full(2, 15.0))
-    network = SmallNetwork.for_batch(collate([policy_graph(Problem.of(two))]), 0)
+    network = SmallNetwork.for_batch(collate([PolicyGraph.of(Problem.of(two))]), 0)
     with torch.no_grad():
         network.out.bias.copy_(torch.tensor([50.0, -50.0]))
     with pytest.raises(TrainingError, match="none of 20 sampled placements was legal"):

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ov_autoplace.training.policy_gradient import (
-    ReinforceSettings,
-    reinforce_episode,
-)
+from rivals.papers import ReinforceSettings, reinforce_episode
 from training.chains import chain_table, fast_and_slow
 from training.small_policies import SmallNetwork, parameters, problem
 

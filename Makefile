@@ -11,9 +11,8 @@ WORKERS ?= 2
 shared = -m 'not alone' -n $(WORKERS) --dist worksteal
 
 native_sources := $(shell find csrc -type f)
-checkpoint := $(wildcard models/autoplace-base/*)
 package_sources := $(shell find ov_autoplace ov_autoplace_command -type f -not -path '*/__pycache__/*' -not -name '*.so')
-wheel_inputs := pyproject.toml CMakeLists.txt $(native_sources) $(checkpoint) $(package_sources)
+wheel_inputs := pyproject.toml CMakeLists.txt $(native_sources) $(package_sources)
 cpp_sources := $(shell find csrc tools/cpp tools/virtual_gpu tests/native -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
 # What the many processes of the tests import, rewritten tests above all, is compiled once, whatever the caller's habit.

@@ -4,7 +4,7 @@
 and full, with the dimensions of its publication; both sizes come from the same code.
 
 ``build_scaled(family, num_ops, seed)`` makes one of any number of ops, up to 50,000, with sizes that the
-seed decides, so that a family is many different graphs. The learned policy is trained on graphs of
+seed decides, so that a family is many different graphs. The network of costs is trained on graphs of
 :data:`TRAINING_FAMILIES` and judged on graphs of :data:`HELD_OUT_FAMILIES`.
 """
 

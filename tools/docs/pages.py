@@ -37,7 +37,7 @@ _FENCE = re.compile(
 _FILE_NAME = re.compile(r"# (\S+\.py)\n")
 # Numbers, devices and candidates: from here on a line is another one on another machine. What is said of an
 # answer begins with its name, and a plan of several models is named after what each of them does.
-_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|portfolio|greedy|policy)\b|(?<=^\* )\w+: ")
+_MEASURED = re.compile(r"\d|\b(?:X?CPU|GPU|HETERO|portfolio|greedy)\b|(?<=^\* )\w+: ")
 _LONGEST_COMMAND_SECONDS = 900
 _WIDTH = "160"  # of tables, in characters
 

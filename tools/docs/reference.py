@@ -45,7 +45,6 @@ EXAMPLES = {
     "memory_limits": '{"GPU": "2GiB"}',
     "shapes": '{"input": [1, 3, 224, 224]}',
     "target": "laptop.json",
-    "policy": "tuned/",
     "solvers": "portfolio,local",
     "seed": "1",
     "isolation": "NO",

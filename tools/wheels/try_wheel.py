@@ -24,10 +24,8 @@ EXPECTED = (
     "ov_autoplace/py.typed",
     "ov_autoplace/_core.pyi",
     "ov_autoplace/native/source/CMakeLists.txt",
+    "ov_autoplace/cost/autoplace-costs.npz",
     "ov_autoplace/cost/catalogue/core-ultra-7-155h.json",
-    "ov_autoplace/policy/checkpoints/autoplace-base/card.json",
-    "ov_autoplace/policy/checkpoints/autoplace-base/policy.xml",
-    "ov_autoplace/policy/checkpoints/autoplace-base/policy.bin",
 )
 FOLDERS = (
     "ov_autoplace",
@@ -86,10 +84,8 @@ def main() -> None:
     for _ in range(2):  # measured, and then from what that kept
         check(ov.Core().compile_model(model, "AUTOPLACE", {**F32, "CACHE_DIR": "blobs"}))
 
-    # With estimates for a machine that is not here, the learned policy is asked too.
     placement = ov_autoplace.place(model, mode="ZERO_SHOT", target="core-ultra-7-155h", solvers=())
     assert placement.decision is not None
-    assert any("policy" in (candidate.name, *candidate.also) for candidate in placement.decision.candidates)
 
     plugin = str(next((Path(ov.__file__).parent / "libs").glob("libopenvino_intel_cpu_plugin.so")))
     core.register_plugin(plugin, "XCPU")

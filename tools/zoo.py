@@ -206,10 +206,9 @@ VALIDATION_FAMILIES = ("wavenet", "transformer_xl")
 
 HELD_OUT_FAMILIES = ("bert", "vit", "amoebanet")
 """Neither trained on nor chosen by. Families are held out by structure, not by name: of the surroundings of
-their nodes (``tools/fingerprints.py``) at most a quarter occurs in all training graphs together, random ones
-included. That rules out ResNet, four fifths of whose structure MobileNet has, U-Net, most of which chains
-with skips have, Inception, half of which random fan-outs have, and GNMT, which has a third of what random
-grids show; they are trained on."""
+their nodes at most a quarter occurs in all training graphs together. That rules out ResNet, four fifths of
+whose structure MobileNet has, U-Net, most of which chains with skips have, Inception, half of which random
+fan-outs have, and GNMT, which has a third of what random grids show; they are trained on."""
 
 FAMILIES = TRAINING_FAMILIES + VALIDATION_FAMILIES + HELD_OUT_FAMILIES
 

@@ -1,4 +1,4 @@
-"""The learned policy at run time, without torch: what it sees of a problem, its card, its inference.
+"""The policies of HSDAG and GDP: what they see of a problem, their configurations and checkpoints.
 
-Imports ``measure`` and below. The networks themselves are one package further, in ``networks``.
+Imports ``problem`` and below. The networks themselves, with torch, are one package further, in ``networks``.
 """

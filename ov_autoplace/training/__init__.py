@@ -1,4 +1,4 @@
-"""Training and fine-tuning the policy; most of it needs torch.
+"""Training the network of costs, and fine-tuning policies; most of it needs torch.
 
-Imports ``plugin`` and below.
+Imports ``policy`` and below.
 """

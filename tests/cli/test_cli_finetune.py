@@ -19,8 +19,7 @@ from ov_autoplace.plan.placement import Placement
 from ov_autoplace.training import finetune as tuning
 
 DEVICES = ("-d", "XCPU,CPU")
-# Models are done when the policy, as sure as it is, has nothing new once; the budget is there for machines
-# that are very slow.
+# Models are done when the policy has nothing new once; the budget is there for machines that are very slow.
 UNTIL_SURE = ("--budget", "10m", "--patience", "1", "--hottest", "1")
 QUICK = (*DEVICES, *UNTIL_SURE, "--inferences", "6", "--simulated-updates", "1")
 

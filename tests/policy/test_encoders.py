@@ -10,8 +10,8 @@ import torch
 from policy_batches import batch_of_edges, random_batch
 
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
-from ov_autoplace.policy.networks.papers.encoders import GcnEncoder, SageEncoder, make_encoder, unit_inputs
-from ov_autoplace.policy.networks.papers.groupers import colocated, uncontracted
+from ov_autoplace.policy.networks.encoders import GcnEncoder, SageEncoder, make_encoder, unit_inputs
+from ov_autoplace.policy.networks.groupers import colocated, uncontracted
 
 pytestmark = pytest.mark.torch
 

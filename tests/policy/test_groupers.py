@@ -10,7 +10,7 @@ from policy_batches import batch_of_edges, random_batch
 
 from ov_autoplace.policy.config import CONFIGS
 from ov_autoplace.policy.networks.batch import GraphBatch
-from ov_autoplace.policy.networks.papers.groupers import (
+from ov_autoplace.policy.networks.groupers import (
     Contraction,
     GpnGrouper,
     colocated,

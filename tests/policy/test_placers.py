@@ -12,11 +12,11 @@ from policy_batches import random_batch
 
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.config import CONFIGS, NetworkConfig
+from ov_autoplace.policy.networks import placers
 from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.groupers import Grouping
 from ov_autoplace.policy.networks.network import superposition_parameters
-from ov_autoplace.policy.networks.papers import placers
-from ov_autoplace.policy.networks.papers.groupers import Grouping
-from ov_autoplace.policy.networks.papers.placers import AttentionPlacer, MlpPlacer, make_placer
+from ov_autoplace.policy.networks.placers import AttentionPlacer, MlpPlacer, make_placer
 
 pytestmark = pytest.mark.torch
 

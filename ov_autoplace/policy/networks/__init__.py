@@ -1,4 +1,4 @@
-"""The network that is trained and how it is saved, with torch; ``networks/papers`` holds the rivals' parts.
+"""The networks that are trained, of the parts of HSDAG and GDP, and how they are saved; with torch.
 
 Imports the rest of ``policy``.
 """

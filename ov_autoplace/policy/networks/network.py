@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from ov_autoplace.policy.config import NetworkConfig, config_named
 from ov_autoplace.policy.networks.batch import GraphBatch
 from ov_autoplace.policy.networks.distribution import PolicyOutput
-from ov_autoplace.policy.networks.papers.encoders import make_encoder
-from ov_autoplace.policy.networks.papers.groupers import make_grouper
-from ov_autoplace.policy.networks.papers.placers import make_placer
+from ov_autoplace.policy.networks.encoders import make_encoder
+from ov_autoplace.policy.networks.groupers import make_grouper
+from ov_autoplace.policy.networks.placers import make_placer
 
 __all__ = ["PlacementNetwork", "make_network", "superposition_parameters"]
 

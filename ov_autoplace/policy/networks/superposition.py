@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
-from ov_autoplace.policy.networks.papers.encoders import input_width, unit_inputs
+from ov_autoplace.policy.networks.encoders import input_width, unit_inputs
 
 __all__ = ["Superposition"]
 

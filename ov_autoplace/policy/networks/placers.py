@@ -11,8 +11,8 @@ from torch.nn import functional
 from ov_autoplace.errors import OptionError
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
-from ov_autoplace.policy.networks.papers.groupers import Grouping
-from ov_autoplace.policy.networks.papers.superposition import Superposition
+from ov_autoplace.policy.networks.groupers import Grouping
+from ov_autoplace.policy.networks.superposition import Superposition
 
 __all__ = ["AttentionPlacer", "MlpPlacer", "make_placer"]
 

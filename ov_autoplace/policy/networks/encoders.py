@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from ov_autoplace.policy.config import NetworkConfig
 from ov_autoplace.policy.networks.batch import GraphBatch
+from ov_autoplace.policy.networks.groupers import Contraction
 from ov_autoplace.policy.networks.messages import Topology, propagate
-from ov_autoplace.policy.networks.papers.groupers import Contraction
 from ov_autoplace.policy.structure import NODE_FEATURES
 from ov_autoplace.policy.vocabulary import OP_TYPES
 

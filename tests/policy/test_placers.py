@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from policy_batches import random_batch
@@ -77,10 +75,8 @@ def test_attention_equals_the_segment_by_segment_computation_of_transformer_xl(s
     (logits * weights).sum().backward()
     gradients = [parameter.grad.clone() for parameter in placer.parameters()]
     placer.zero_grad()
-    offsets = np.cumsum([0, *(len(graph) for graph in batch.graphs)]).tolist()
-    expected = torch.cat(
-        [plain_attention(placer, grouping.z_rows[a:b]) for a, b in itertools.pairwise(offsets)]
-    )
+    own = [batch.graph_of == b for b in range(batch.num_graphs)]
+    expected = torch.cat([plain_attention(placer, grouping.z_rows[rows]) for rows in own])
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-4)
     (expected * weights).sum().backward()
     for gradient, parameter in zip(gradients, placer.parameters(), strict=True):
@@ -92,8 +88,8 @@ def test_a_row_sees_as_many_segments_back_as_there_are_layers_and_never_another_
     placer = placer_of(ATTENTION)
     grouping = every_unit(batch)
     logits = placer(grouping.z_rows, batch, grouping)
-    first, second = (len(graph) for graph in batch.graphs[:2])
-    offset, end = first, first + second
+    second = (batch.graph_of == 1).nonzero()
+    offset, end = int(second.min()), int(second.max()) + 1
     for row in (0, 6, 13):
         changed = grouping.z_rows.clone()
         changed[offset + row] = torch.linspace(-2, 2, 8)

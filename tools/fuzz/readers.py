@@ -15,6 +15,8 @@ from typing import Any
 
 from fuzz import files, texts, training_files
 from ov_autoplace.cli.placer_options import read_config
+from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.errors import (
     AutoplaceError,
     CheckpointError,
@@ -120,6 +122,16 @@ READERS: tuple[Reader, ...] = (
     _file("joint-plan", "net.plan.json", files.joint_plan, _json(files.JOINT), (PlacementError,), 4),
     _file("application", "net.app.json", files.application, _json(files.APPLICATION), (OptionError,), 4),
     _file("decision-cache", "autoplace-0.json", files.decision, _json(files.DECISION), (), 6),
+    _file(
+        "collected-costs",
+        "costs.npz",
+        CostSamples.load,
+        training_files.collected_seeds,
+        (TrainingError, TargetError),
+    ),
+    _file(
+        "cost-network", "network.npz", CostNetwork.load, training_files.cost_network_seeds, (CheckpointError,)
+    ),
     _file("log", "log.jsonl", read_log, training_files.log_seeds, (TrainingError,), 10),
     _file("card", CARD, training_files.card, training_files.card_seeds, (CheckpointError,), 4),
     Reader(

@@ -1,4 +1,4 @@
-"""Readers of files of policies and of their training, and valid files for them to start from."""
+"""Readers of files of what is learned and of its training, and valid files for them to start from."""
 
 from __future__ import annotations
 
@@ -13,11 +13,41 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.files import cost_table_seeds, stored
+from fuzz.files import cost_table_seeds, stored, target_seeds
+from ov_autoplace.cost.features import DEVICE_FEATURES
+from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.cost.table_json import load_table
+from ov_autoplace.cost.target_json import load_target
 from ov_autoplace.policy.card import CARD, WEIGHTS, load_card, read_weights, write_checkpoint
 from ov_autoplace.policy.config import CONFIGS
+
+
+def collected_seeds() -> list[bytes]:
+    """Costs of one network of two ops on one device."""
+    each = np.array([1e6, 1e3])
+    ops = OpGraph(
+        ("MatMul", "Relu"), ("f32",) * 2, ((1, 4), (1, 4)), each, each, each, each,
+        np.ones(2, np.int32), np.array([[0, 1]], np.int32),
+    )  # fmt: skip
+    kernels = np.zeros(2, np.int32), np.array([1e-3]), np.ones(1, np.int32)
+    with tempfile.TemporaryDirectory() as folder:
+        target = load_target(stored(target_seeds()[0], Path(folder), "machine.json"))
+        setting = Setting("CPU, 2 threads, f32", "CPU", (target,))
+        path = Path(folder) / "costs.npz"
+        measured = Measurement(0, 0, 1e-3, 0.1, *kernels)
+        CostSamples((Network("net", "family", ops),), (setting,), (measured,)).save(path)
+        return [path.read_bytes()]
+
+
+def cost_network_seeds() -> list[bytes]:
+    """A network of costs without weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "network.npz"
+        CostNetwork({}, ("MatMul",), np.zeros((1, len(DEVICE_FEATURES)), np.float32), {}).save(path)
+        return [path.read_bytes()]
 
 
 def log_seeds() -> list[bytes]:

@@ -176,10 +176,8 @@ def test_where_the_time_is_up_one_list_schedule_is_enough(
         return heft_assignment(problem, tasks)
 
     monkeypatch.setitem(LIST_SCHEDULERS, "heft", counted)
-    answers = [
-        solve_problem(problem, solver, SolverOptions(deadline)) for deadline in (time.monotonic() - 1.0, None)
-    ]
-    assert calls[0] == 40
+    hurried = solve_problem(problem, solver, SolverOptions(time.monotonic() - 1.0))
+    assert calls == [40]
+    answer = solve_problem(problem, solver, SolverOptions())
     assert len(calls) > 2, "without a deadline there are coarser graphs too"
-    assert calls.count(40) == 2
-    assert answers[1].latency_seconds <= answers[0].latency_seconds * TOLERANCE
+    assert answer.latency_seconds <= hurried.latency_seconds * TOLERANCE

@@ -123,5 +123,6 @@ def fitted_factors(
     A = np.array(shares).reshape(-1, len(classes))
     prior = _PRIOR * np.eye(len(classes))
     factors = np.linalg.solve(A.T @ A + prior, A.sum(axis=0) + _PRIOR)
+    shown = np.asarray(A.sum(axis=0) > 0)
     kept_factors = np.clip(factors, 1 / _MOST_FACTOR, _MOST_FACTOR)
-    return {c: float(f) for c, f, used in zip(classes, kept_factors, A.any(axis=0), strict=True) if used}
+    return {c: float(f) for c, f, used in zip(classes, kept_factors, shown, strict=True) if used}

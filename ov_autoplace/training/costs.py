@@ -27,7 +27,7 @@ from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
 from ov_autoplace.training.settings import CostSettings
 
-__all__ = ["Judgement", "is_validation", "judge", "part", "train_costs"]
+__all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_costs"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -321,7 +321,7 @@ def judge(
     Args:
         samples: What was measured.
         network: Whose predictions, a network's or a rival's; ``None`` = the roofline's.
-        known: What is known of the device, by its position in :meth:`CostSamples.known_of`: 0 = it was
+        known: What is known of the device, by its position in :meth:`~ov_autoplace.cost.samples.CostSamples.known_of`: 0 = it was
             calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads alone.
         settings: Positions of the settings to judge; all when ``None``.
     """

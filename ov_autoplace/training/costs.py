@@ -133,8 +133,9 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     )
     per_epoch = -(-len(networks) // settings.networks_per_step)
     steps = settings.epochs * per_epoch
+    # It divides by the length of its warm-up, which must not be 0.
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, settings.learning_rate, total_steps=steps, pct_start=min(0.1, 100 / steps)
+        optimizer, settings.learning_rate, total_steps=max(steps, 11), pct_start=min(0.1, 100 / steps)
     )
     random = np.random.default_rng(settings.seed)
     for epoch in range(settings.epochs):

@@ -168,12 +168,12 @@ def test_outputs_that_would_take_the_place_of_a_file_are_refused(
     before, page = files_in(tmp_path), tmp_path / "page"
     for command in ("annotate", "explain", "bench"):
         for model_file in (small_ir, small_ir.with_suffix(".bin")):
-            assert_refused(cli(command, small_ir, *FAST, "--trace", model_file), "that is read")
+            assert_refused(cli(command, small_ir, *FAST, "--trace", model_file), "what is read")
         both = ("--trace", page, "--report", tmp_path / "." / "page")
         assert_refused(cli(command, small_ir, *FAST, *both), "two outputs have this name")
     out = tmp_path / "out.xml"
     assert_refused(cli("annotate", small_ir, *FAST, "-o", out, "--trace", out), "two outputs")
-    assert_refused(cli("finetune", small_ir, *DEVICES, "--report", small_ir), "that is read")
+    assert_refused(cli("finetune", small_ir, *DEVICES, "--report", small_ir), "what is read")
     assert_refused(cli("finetune", small_ir, *DEVICES, "-o", tmp_path / "tuned.json"), "name of a folder")
     assert files_in(tmp_path) == before
 

@@ -56,7 +56,7 @@ def test_the_report_describes_the_folder_and_annotate_takes_the_best_placement(
 
     affinity = ("--affinity", model["affinity_file"])
     annotated = cli("annotate", small_ir, *DEVICES, *affinity, "-o", tmp_path, "--json").json()
-    assert annotated["devices"] == ["XCPU", "CPU"]
+    assert set(annotated["devices"]) == set(placed.values())
 
 
 @pytest.mark.torch

@@ -52,7 +52,7 @@ class Search:
         most_groups: Beyond, the search begins from one proposal, and ends where it leads.
         work: Nodes that the simulator visits in one search.
         kicked_work: Likewise from a changed copy.
-        moves_regions: Whether it begins at ``regions_moved`` too.
+        moves_regions: Whether it begins at the answer of ``solvers/regions.py`` too.
         idles_copies: Whether a copy of a device brings nothing but transfers where memory is not limited.
         refine: Goes on under memory limits, and raises the bound.
     """

@@ -322,9 +322,8 @@ def judge(
     Args:
         samples: What was measured.
         network: Whose predictions, a network's or a rival's; ``None`` = the roofline's.
-        known: What is known of the device, by its position in
-            :meth:`~ov_autoplace.cost.samples.CostSamples.known_of`: 0 = it was calibrated as it is set up,
-            1 = what it tells of itself, 2 and 3 = the same of all threads alone.
+        known: What is known of the device, by its position in ``CostSamples.known_of``: 0 = it was
+            calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads alone.
         settings: Positions of the settings to judge; all when ``None``.
     """
     from scipy.stats import spearmanr

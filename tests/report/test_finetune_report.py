@@ -20,7 +20,7 @@ from ov_autoplace.cost.target_json import save_target
 pytestmark = [pytest.mark.torch, pytest.mark.bokeh]
 
 # The run ends when the policy proposes nothing new; the budget is there for machines that are very slow.
-# Whatever is proposed is measured, and a network that nobody trained, and that groups nothing, proposes mixes.
+# Whatever is proposed is measured, and an untrained network that groups nothing proposes mixes.
 OPTIONS = (
     *("--budget", "10m", "--patience", "1"),
     *("--inferences", "6", "--simulated-updates", "0", "--hopeless", "1e9"),

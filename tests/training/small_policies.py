@@ -46,7 +46,8 @@ class SmallNetwork(nn.Module):
 
 def _features(batch) -> torch.Tensor:
     costs = torch.from_numpy(np.concatenate([graph.node_cost for graph in batch.graphs]))
-    return torch.cat([batch.node_features, costs], dim=1).float()
+    compared = costs - costs.mean(dim=1, keepdim=True)
+    return torch.cat([batch.node_features, costs, compared], dim=1).float()
 
 
 def problem(*tables):

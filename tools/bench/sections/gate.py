@@ -102,6 +102,7 @@ def quality(found: Comparison) -> list[Ratio]:
     ratios = []
     for name in SOLVERS:
         over = found.latency(name) / found.latency(SINGLE)
+        over = over[np.isfinite(over)]  # HETERO would part what has to stay together in a greedy answer
         mean = float(np.exp(np.log(over).mean()))
         ratios.append(exact_ratio(f"{name} over the best single device", mean, len(over)))
     return ratios

@@ -71,7 +71,15 @@ def test_calibrate_writes_what_was_measured_and_annotate_takes_it(
 
     assert outcome.json()["target"] == str(path)
     assert asked == [
-        (("XCPU", "CPU"), {"properties": {"PERFORMANCE_HINT": "LATENCY"}, "quick": True, "isolation": True})
+        (
+            ("XCPU", "CPU"),
+            {
+                "properties": {"PERFORMANCE_HINT": "LATENCY"},
+                "quick": True,
+                "isolation": True,
+                "models": [],
+            },
+        )
     ]
     report = cli("annotate", small_ir, "--mode", "zero-shot", "--target", path, "--json").json()
     assert report["devices"] == ["XCPU", "CPU"]

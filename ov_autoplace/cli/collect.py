@@ -10,7 +10,7 @@ import typer
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, progress_bar
-from ov_autoplace.cli.outputs import check_file, made_folder
+from ov_autoplace.cli.outputs import check_distinct, check_file, made_folder
 
 if TYPE_CHECKING:
     import openvino as ov
@@ -47,12 +47,16 @@ def collect(
     """Measure what the operations of models take on every device, width and precision of this machine."""
     import openvino as ov
 
+    from ov_autoplace.devices.models import check_model_file
     from ov_autoplace.devices.names import resolve_devices
     from ov_autoplace.measure.collect import collect as measure
 
     core = ov.Core()
     names = resolve_devices(core, devices)
     check_file(output)
+    check_distinct([output], models)
+    for path in models:
+        check_model_file(path)
     with made_folder(output.parent), progress_bar() as progress:
         samples = measure(
             _named(core, models), output, core, names, label=label, seconds=seconds, progress=progress

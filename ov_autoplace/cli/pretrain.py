@@ -55,7 +55,7 @@ def pretrain(
         print_json({"costs": str(output), **found, "validated": len(factors), "typical_factor": typical})
         return
     learned = f"{about['networks']} networks, {about['measurements']} measurements"
-    print_sentence(f"{output}: learned from {learned} on {', '.join(dict.fromkeys(about['devices']))}")
+    print_sentence(f"{output}: learned from {learned} on {'; '.join(dict.fromkeys(about['devices']))}")
     if typical is None:
         print_sentence("none of the networks is kept for validation; collect more to see how far it is off")
     else:

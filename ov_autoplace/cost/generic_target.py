@@ -12,7 +12,7 @@ import datetime
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,24 @@ _CPU_SPEEDUP = {"bf16": {"amx_bf16": 8.0, "avx512_bf16": 2.0}, "f16": {"amx_fp16
 _GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old laptop
 
 
-def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
+def generic_target(
+    core: ov.Core, devices: Sequence[str], properties: Mapping[str, str] | None = None
+) -> Target:
     """A target from what the devices say of themselves, for a machine without a profile.
+
+    Args:
+        core: Where the devices are.
+        devices: Their names.
+        properties: On how many threads, and in which precision, models will be compiled for all of them,
+            where that is not what is set on the Core.
 
     Raises:
         DeviceError: A device that the Core does not know.
     """
     kinds = [_kind(core, device) for device in devices]
-    profiles = tuple(_profile(core, device, kind) for device, kind in zip(devices, kinds, strict=True))
+    profiles = tuple(
+        _profile(core, device, kind, properties or {}) for device, kind in zip(devices, kinds, strict=True)
+    )
     fixed = np.array([_TRANSFER_SECONDS[kind] for kind in kinds])
     per_byte = np.array([_SECONDS_PER_BYTE[kind] for kind in kinds])
     return Target(
@@ -80,10 +90,11 @@ def generic_target(core: ov.Core, devices: Sequence[str]) -> Target:
     )
 
 
-def _profile(core: ov.Core, device: str, kind: str) -> DeviceProfile:
-    precision = default_precision(core, device)
+def _profile(core: ov.Core, device: str, kind: str, properties: Mapping[str, str]) -> DeviceProfile:
+    precision = properties.get("INFERENCE_PRECISION_HINT") or default_precision(core, device)
     overhead, overhead_source = _OP_SECONDS[kind], f"assumed for any {kind}"
-    threads = _threads(core, device) if kind == "CPU" else 0
+    threads = int(properties.get("INFERENCE_NUM_THREADS", 0)) or _threads(core, device)
+    threads = threads if kind == "CPU" else 0
     sources = {}
     if threads:
         overhead += SYNCHRONISATION_SECONDS * math.log2(threads)

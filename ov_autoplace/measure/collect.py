@@ -18,7 +18,7 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
-from ov_autoplace.devices.names import core_with, full_device_name, libraries_of
+from ov_autoplace.devices.names import full_device_name
 from ov_autoplace.devices.widths import Cores, Width, is_cpu, widths_here
 from ov_autoplace.errors import AutoplaceError, ProfilingError
 from ov_autoplace.graph.inputs import input_ranges
@@ -154,14 +154,13 @@ def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) ->
             properties = {"INFERENCE_PRECISION_HINT": precision, **(width.properties if width else {})}
             setting = found.get(name)
             if setting is None:
-                alone = core_with(libraries_of(core, (device,)))
-                alone.set_property(device, properties)
                 try:
-                    calibrated = replace(calibrate(alone, (device,), quick=True), samples=())
+                    calibrated = calibrate(core, (device,), properties=properties, quick=True)
                 except ProfilingError as cause:
                     _log.warning("%s is left out: %s", name, cause)
                     continue
-                setting = Setting(name, kind, (calibrated, generic_target(alone, (device,))))
+                told = generic_target(core, (device,), properties)
+                setting = Setting(name, kind, (replace(calibrated, samples=()), told))
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)

@@ -9,6 +9,7 @@ import openvino as ov
 import pytest
 
 from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.devices.names import core_with
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure import collect as collecting
 from ov_autoplace.measure.collect import NamedModel, collect
@@ -59,6 +60,18 @@ def test_what_was_collected_adds_up_and_is_kept(core, tmp_path):
     assert [network.name for network in again.networks][:2] == ["random-0", "random-1"]
     assert before.items() <= {(m.network, m.setting): m.seconds for m in again.measurements}.items()
     assert len(again.networks) == 3
+
+
+def test_nothing_is_set_on_the_core_that_the_process_keeps(core, tmp_path):
+    before = [str(core.get_property("CPU", key)) for key in ("INFERENCE_NUM_THREADS", "NUM_STREAMS")]
+    kept = core_with().get_property("CPU", "INFERENCE_NUM_THREADS")
+    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
+    assert core_with().get_property("CPU", "INFERENCE_NUM_THREADS") == kept
+    assert [str(core.get_property("CPU", key)) for key in ("INFERENCE_NUM_THREADS", "NUM_STREAMS")] == before
+    for setting in found.settings:
+        threads = {target.devices[0].threads for target in setting.targets}
+        assert threads == {int(setting.name.split(" threads")[0].split(", ")[-1])}
+        assert {target.devices[0].precision for target in setting.targets} == {"f32"}
 
 
 def test_constants_are_no_ops_of_a_network(core, tmp_path):

@@ -2,8 +2,7 @@
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
 Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (:func:`kernel_heads`), which takes
-the
-longer of its arithmetic and its memory traffic::
+the longer of its arithmetic and its memory traffic::
 
     seconds = max(sum over its ops of flop / rate(class of the op),
                   weight bytes / copy rate(weights of the whole model)
@@ -70,9 +69,10 @@ _FREE = frozenset(
     {"Parameter", "Constant", "Result", "Reshape", "Squeeze", "Unsqueeze", "ShapeOf", "Identity"}
 )
 
-# Ops that compute element by element, in the kernel that makes what they read.
+# Ops that read some rows of a table.
 _LOOKING_UP = frozenset({"Gather", "GatherElements", "GatherND", "EmbeddingBagOffsets", "EmbeddingBagPacked"})
 
+# Ops that compute element by element, in the kernel that makes what they read.
 _ELEMENT_BY_ELEMENT = """
 Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Clamp Cos Cosh Divide Elu Erf Exp FakeQuantize
 Floor Gelu HSigmoid HSwish HardSigmoid Log Maximum Minimum Mish Mod Multiply Negative PRelu Power

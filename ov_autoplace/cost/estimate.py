@@ -21,7 +21,6 @@ _LEAST_WORK = 0.1  # of the time, however many kernels there are
 # How strongly factors are drawn to 1, in whole models whose error they would have to explain; and how far
 # they may be from it.
 _PRIOR, _MOST_FACTOR = 0.1, 4.0
-_ROOFLINE_DOUBT = 1.4  # typical factor of whole models, over processors and widths
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,14 +33,12 @@ class Estimate:
         kernels: How many kernels the device is taken to run.
         work: Part of the seconds in which the device does more than begin kernels.
         source: ``learned``, or ``analytic`` on a device that is unlike all that were learned from.
-        doubt: By which factor the whole is typically off.
     """
 
     seconds: FloatArray
     kernels: int
     work: float
     source: str
-    doubt: float
 
     @property
     def total(self) -> float:
@@ -61,10 +58,7 @@ def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list
     found = []
     for device in devices:
         roofline = Roofline.of(ops, device)
-        own, source, doubt = roofline.seconds, ANALYTIC, _ROOFLINE_DOUBT
-        if is_known:
-            prediction = network.predict(ops, device)
-            own, source, doubt = prediction.seconds, LEARNED, prediction.doubt
+        own = network.predict(ops, device).seconds if is_known else roofline.seconds
         if device.factors:
             own = own * np.array([device.factors.get(op_class, 1.0) for op_class in op_classes(ops)])
         seconds = np.zeros(len(graph))
@@ -72,7 +66,8 @@ def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list
         total = float(own.sum())
         work = max(total - float(roofline.overhead.sum()), _LEAST_WORK * total)
         kernels = int((roofline.overhead > 0).sum())
-        found.append(Estimate(frozen_array(seconds, np.float64), kernels, work, source, doubt))
+        source = LEARNED if is_known else ANALYTIC
+        found.append(Estimate(frozen_array(seconds, np.float64), kernels, work, source))
     return found
 
 
@@ -82,17 +77,9 @@ def estimated_table(
     devices: Sequence[str],
     supported: BoolArray | None = None,
 ) -> CostTable:
-    """Estimate what every group costs on every device of a target.
+    """What every group is estimated to cost on every device of a target; see :func:`estimates`.
 
-    Args:
-        coarse: Co-location groups of a model, N ops in G groups.
-        target: Knows ``devices``.
-        devices: Device names, D.
-        supported: Which op can run on which device, ``bool[N, D]`` in the order of ``coarse.ops``; a group
-            runs where all its ops do. ``None`` = everything runs everywhere.
-
-    Raises:
-        TargetError: The target lacks a device.
+    The arguments and the errors are those of :func:`~ov_autoplace.cost.analytic.analytic_table`.
     """
     found = estimates(coarse.ops, [target.device(name) for name in devices])
     seconds = [np.bincount(coarse.group_of, weights=one.seconds, minlength=len(coarse)) for one in found]

@@ -1,8 +1,7 @@
 """A network that corrects the roofline by what was learned of ops, their neighbours and the device.
 
 An op takes ``roofline x exp(correction) x gate``. The gate learns what a device fuses with something else and
-does
-not run by itself. Ops exchange messages along the edges of the model, both ways::
+does not run by itself. Ops exchange messages along the edges of the model, both ways::
 
     h = relu(embedding[type] + values W)
     h = h + relu(h W_self + mean of producers' h W_in + mean of consumers' h W_out + b)    once per layer
@@ -82,7 +81,7 @@ class CostNetwork:
             if card["schema"] != SCHEMA or card["features"] != [*OP_FEATURES, *DEVICE_FEATURES]:
                 raise CheckpointError(
                     f"{path} was trained for other features than those of this release; use its own, "
-                    f"or train it anew with ov-autoplace pretrain"
+                    "or train it anew with ov-autoplace pretrain"
                 )
             weights = {k.removeprefix("weights."): v for k, v in arrays.items() if k.startswith("weights.")}
             descriptors = np.asarray(arrays["descriptors"], dtype=np.float32)

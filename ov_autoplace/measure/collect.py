@@ -26,10 +26,12 @@ from ov_autoplace.graph.passes import FOLDED, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.attribution import Attribution, attribute
 from ov_autoplace.measure.calibrate import calibrate, reported_precisions
+from ov_autoplace.measure.counting import Column
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
+from ov_autoplace.measure.profiled import calibrated
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 
 if TYPE_CHECKING:
@@ -155,12 +157,12 @@ def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) ->
             setting = found.get(name)
             if setting is None:
                 try:
-                    calibrated = calibrate(core, (device,), properties=properties, quick=True)
+                    measured = calibrate(core, (device,), properties=properties, quick=True)
                 except ProfilingError as cause:
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                setting = Setting(name, kind, (replace(calibrated, samples=()), told))
+                setting = Setting(name, kind, (replace(measured, samples=()), told))
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
@@ -177,7 +179,7 @@ def _measured(
     """The samples with one more network, or with more settings of one that is there."""
     prepared = PreparedModel.of(named.model).then((static_shapes(None), *FOLDED))
     ops, kept = OpGraph.of(prepared.graph)
-    counts, turns = {}, {}
+    counts = {}
     with temporary_folder() as folder:
         ir = str(save_ir(prepared.model, folder))
         high = input_ranges(prepared.model)
@@ -225,8 +227,7 @@ def _kernels(
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Kernel of each op that runs, and seconds and nodes of each kernel.
 
-    The times add up to those of an inference without the launch: what the counted inferences took longer than
-    their nodes is spread evenly over these, and all is scaled to the inferences that were not counted.
+    The times add up to those of an inference without the launch, as in a profile.
     """
     found = attribute(graph, count.nodes, count.seconds)
     label = _labels(graph, found)
@@ -234,17 +235,13 @@ def _kernels(
     kernel_of = np.full(len(graph), -1, dtype=np.int64)
     kernel_of[label >= 0] = kernel
     runs = kernel_of >= 0
-    times = np.bincount(kernel_of[runs], weights=found.op_seconds[runs], minlength=len(used))
+    counted = Column(found, float(count.latencies.mean()), other_seconds=found.unassigned_seconds)
+    op_seconds = calibrated(counted, seconds, launch)
+    times = np.bincount(kernel_of[runs], weights=op_seconds[runs], minlength=len(used))
     nodes = np.bincount(kernel_of[runs], weights=found.nodes_run[runs], minlength=len(used))
-    told = float(times.sum()) + found.unassigned_seconds
-    dispatch = max(float(count.latencies.mean()) - launch - told, 0.0) / max(float(nodes.sum()), 1.0)
-    spread = np.asarray(times + dispatch * nodes, dtype=np.float64)
-    total = float(spread.sum())
-    if total > 0:
-        spread *= max(seconds - launch, 0.0) / total
     return (
         frozen_array(kernel_of[kept], np.int32),
-        frozen_array(spread, np.float64),
+        frozen_array(times, np.float64),
         frozen_array(nodes, np.int32),
     )
 

@@ -31,7 +31,7 @@ from ov_autoplace.measure.timing import mood_of, time_in_turns
 from ov_autoplace.measure.transfers import measure_transfers
 from ov_autoplace.plan.plan import plan_of_groups
 
-__all__ = ["Profile", "counted_profile", "profile", "profile_session"]
+__all__ = ["Profile", "calibrated", "counted_profile", "profile", "profile_session"]
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -226,15 +226,15 @@ def _table(
     # Beside its nodes, a mix pays for each subgraph and for what is transferred to it.
     crossing = float(transfers.launch_seconds.mean())
     crossing += float(transfers.latency[others].mean()) if len(devices) > 1 else 0.0
-    calibrated = []
+    of_devices = []
     for device, column, launch in zip(
         devices, counted.columns, transfers.launch_seconds.tolist(), strict=True
     ):
         if device in samples:
-            calibrated.append(_calibrated(column, float(np.median(samples[device])), launch))
+            of_devices.append(calibrated(column, float(np.median(samples[device])), launch))
         else:
-            calibrated.append(_dispatched(column, crossing))
-    seconds = _group_seconds(coarse, supported, calibrated)
+            of_devices.append(_dispatched(column, crossing))
+    seconds = _group_seconds(coarse, supported, of_devices)
     table = assemble_table(
         coarse, devices, seconds, transfers, counted.capacity, "profiled" + counted.emulation
     )
@@ -281,7 +281,7 @@ def _dispatched(column: Column, subgraph_seconds: float) -> FloatArray:
     return np.asarray(attribution.op_seconds + attribution.nodes_run * dispatch)
 
 
-def _calibrated(column: Column, alone_seconds: float, launch_seconds: float) -> FloatArray:
+def calibrated(column: Column, alone_seconds: float, launch_seconds: float) -> FloatArray:
     """Op times that, with one launch, add up to the latency of the whole model, ``float64[N]``.
 
     What the counted inferences took longer than their nodes is spread evenly over the nodes that were run.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import zlib
 from collections.abc import Callable, Sequence
@@ -28,8 +27,6 @@ from ov_autoplace.policy.networks.messages import Topology, message_library, pro
 from ov_autoplace.training.settings import CostSettings
 
 __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_costs"]
-
-_log = logging.getLogger("ov_autoplace")
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type has to occur to have a row of its own
@@ -279,7 +276,6 @@ class Judgement:
         factors: Natural logarithm of predicted over measured latency, ``float64[M]``.
         ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
         ratios: Error of the logarithm of the ratio between two settings of one network, ``float64[P]``.
-        doubts: By which factor each says it is typically off, ``float64[M]``.
         regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of
             each network and precision, ``float64[Q]``.
     """
@@ -287,7 +283,6 @@ class Judgement:
     factors: FloatArray
     ranks: FloatArray
     ratios: FloatArray
-    doubts: FloatArray
     regrets: FloatArray
 
     def summary(self) -> dict[str, float]:
@@ -328,7 +323,7 @@ def judge(
     """
     from scipy.stats import spearmanr
 
-    factors, ranks, doubts = [], [], []
+    factors, ranks = [], []
     of_network: dict[int, list[float]] = {}
     choices: dict[tuple[int, str, str], list[tuple[float, float]]] = {}
     for m in samples.measurements:
@@ -337,14 +332,11 @@ def judge(
         profiles = samples.known_of(m.setting)
         ops = samples.networks[m.network].ops
         device, launch = profiles[known if known < len(profiles) else known - len(profiles)]
-        if network is None:
-            seconds, doubt = Roofline.of(ops, device).seconds, math.nan
-        else:
-            prediction = network.predict(ops, device)
-            seconds, doubt = prediction.seconds, prediction.doubt
+        seconds = (
+            Roofline.of(ops, device).seconds if network is None else network.predict(ops, device).seconds
+        )
         factor = math.log((float(seconds.sum()) + launch) / m.seconds)
         factors.append(factor)
-        doubts.append(doubt)
         ranks.append(_rank(spearmanr, seconds, m))
         of_network.setdefault(m.network, []).append(factor)
         choice = m.network, samples.settings[m.setting].device, device.precision
@@ -352,7 +344,7 @@ def judge(
     pairs = ((own, i, j) for own in of_network.values() for i in range(len(own)) for j in range(i))
     ratios = [abs(own[i] - own[j]) for own, i, j in pairs]
     regrets = [min(own)[1] / min(seconds for _, seconds in own) for own in choices.values() if len(own) > 1]
-    return Judgement(*(np.array(one) for one in (factors, ranks, ratios, doubts, regrets)))
+    return Judgement(*(np.array(one) for one in (factors, ranks, ratios, regrets)))
 
 
 def _rank(spearmanr: Callable[..., Any], seconds: FloatArray, m: Measurement) -> float:

@@ -19,7 +19,7 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.attribution import Attribution
 from ov_autoplace.measure.counting import Column, count_devices
 from ov_autoplace.measure.feasibility import Feasibility
-from ov_autoplace.measure.profiled import _calibrated, _dispatched, profile, profile_session
+from ov_autoplace.measure.profiled import _dispatched, calibrated, profile, profile_session
 from ov_autoplace.measure.session import ProfilingSession
 from ov_autoplace.measure.timing import mood_of
 from ov_autoplace.plan.simulator import simulate
@@ -37,10 +37,10 @@ def test_dispatch_is_what_the_counted_inferences_took_longer_than_their_nodes() 
     attribution = Attribution(nodes, np.ones(3, np.int32), (), 0.0)
     column = Column(attribution, launch + float((nodes + dispatch).sum()))
     alone = launch + slower * float((nodes + dispatch).sum())
-    np.testing.assert_allclose(_calibrated(column, alone, launch), slower * (nodes + dispatch))
+    np.testing.assert_allclose(calibrated(column, alone, launch), slower * (nodes + dispatch))
     # Counting that is slower than running leaves no room for a dispatch.
     crowded = Column(attribution, 50e-6)
-    np.testing.assert_allclose(_calibrated(crowded, launch + 206e-6, launch), 2 * nodes)
+    np.testing.assert_allclose(calibrated(crowded, launch + 206e-6, launch), 2 * nodes)
     # A device that does not run the whole model is not timed, and has the dispatch of what it ran.
     other, crossing = 500e-6, 7e-6
     seconds = float((nodes + dispatch).sum()) + other + 4 * dispatch + 3 * crossing

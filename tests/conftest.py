@@ -61,7 +61,7 @@ def _cores_stay_a_while() -> Iterator[None]:
     """A Core is dropped some Cores later.
 
     OpenVINO's threads take the GIL once more after the end of an inference with a callback. Dropping the Core
-    waits for them with the GIL held, so that it hangs at that moment, see docs/integrations.md.
+    waits for them with the GIL held, so that it hangs at that moment, see docs/openvino-faults.md.
     """
     recent: deque[ov.Core] = deque(maxlen=8)
     make_core = ov.Core.__init__

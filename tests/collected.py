@@ -43,7 +43,7 @@ def target(device: DeviceProfile) -> Target:
 
 
 SETTINGS = tuple(
-    Setting(f"a CPU, {n} threads, f32", "a CPU", (target(profile(n)), target(profile(n, 0.8))))
+    Setting(f"a CPU, {n} threads, f32", "a CPU", (target(profile(n)), target(profile(n, 0.8))), 1e-4)
     for n in (2, 1)
 )
 

@@ -66,11 +66,14 @@ class Setting:
         name: What to call it, like ``CPU, 2 threads, bf16``.
         device: The device without what was set; the same for all settings of one device.
         targets: What is known of it: as it was calibrated, and as it tells of itself.
+        reference_seconds: What a reference model took when it was calibrated. Measurements are as long as
+            they would have been then, by what the same model took beside them.
     """
 
     name: str
     device: str
     targets: tuple[Target, ...]
+    reference_seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +147,7 @@ class CostSamples:
             "families": np.array([network.family for network in self.networks], dtype=np.str_),
             "settings": np.array([setting.name for setting in self.settings], dtype=np.str_),
             "devices": np.array([setting.device for setting in self.settings], dtype=np.str_),
+            "reference_seconds": np.array([s.reference_seconds for s in self.settings], dtype=np.float64),
             "targets": np.array([target_text(t) for s in self.settings for t in s.targets], dtype=np.str_),
             "targets.sizes": np.array([len(setting.targets) for setting in self.settings], dtype=np.int64),
         }
@@ -179,11 +183,13 @@ class CostSamples:
             Network(str(name), str(family), _graph({field: parts[field][i] for field in _NETWORK}))
             for i, (name, family) in enumerate(zip(arrays["names"], arrays["families"], strict=True))
         )
-        told = zip(arrays["settings"], arrays["devices"], parts["targets"], strict=True)
-        settings = tuple(
-            Setting(str(name), str(device), tuple(target_of_text(str(text), str(name)) for text in texts))
-            for name, device, texts in told
-        )
+        names = [str(name) for name in arrays["settings"]]
+        targets = [
+            tuple(target_of_text(str(text), name) for text in texts)
+            for name, texts in zip(names, parts["targets"], strict=True)
+        ]
+        devices, references = map(str, arrays["devices"]), map(float, arrays["reference_seconds"])
+        settings = tuple(Setting(*one) for one in zip(names, devices, targets, references, strict=True))
         measurements = tuple(
             Measurement(
                 int(arrays["network"][i]),

@@ -29,6 +29,7 @@ from ov_autoplace.measure.calibrate import calibrate, reported_precisions
 from ov_autoplace.measure.counting import Column
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
+from ov_autoplace.measure.microbenchmarks import reference_model
 from ov_autoplace.measure.model_file import save_ir
 from ov_autoplace.measure.node_counts import NodeCount, count_nodes
 from ov_autoplace.measure.profiled import calibrated
@@ -36,13 +37,16 @@ from ov_autoplace.measure.timing import mood_of, time_in_turns
 
 if TYPE_CHECKING:
     from ov_autoplace.graph.computation_graph import ComputationGraph
-    from ov_autoplace.measure.isolation.interface import Profiler
+    from ov_autoplace.measure.isolation.interface import Executable, Profiler
 
 __all__ = ["NamedModel", "collect"]
 
 _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
+_TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
+_BESIDE = "reference of "  # begins the names of references among what takes turns
+_MOST_SLOWNESS = 1.6  # of a machine, or its inverse; beyond, it is no longer the one that was calibrated
 _COUNTING_SECONDS, _FEWEST, _MOST = 0.1, 5, 300
 # A process that has compiled so many models is ended: what it keeps of them makes later ones slower.
 _MODELS_OF_A_PROCESS = 25
@@ -83,6 +87,8 @@ def collect(
     """Measure networks on every device, width and precision, and keep all of it in one file.
 
     What the file holds already is not measured again, so that an interrupted collection goes on where it was.
+    A processor that is shared changes its speed within minutes. A reference model therefore runs in turns
+    with every network, and times are those that would have been when the device was calibrated.
     A network that a device refuses is left out, with a line in the log.
 
     Args:
@@ -105,12 +111,14 @@ def collect(
     """
     path, ends = Path(path), time.monotonic() + seconds
     samples = CostSamples.load(path) if path.exists() else CostSamples()
-    places = [place for device in devices for place in _places(core, device, label, samples.settings)]
+    profiler = profiler_for(core, devices)
+    places = [
+        place for device in devices for place in _places(core, device, label, samples.settings, profiler)
+    ]
     new = tuple(p.setting for p in places if p.setting.name not in {s.name for s in samples.settings})
     samples = replace(samples, settings=(*samples.settings, *new))
     position = {setting.name: s for s, setting in enumerate(samples.settings)}
     done = {(samples.networks[m.network].name, m.setting) for m in samples.measurements}
-    profiler = profiler_for(core, devices)
     saved, count = time.monotonic(), 0
     try:
         for named in models:
@@ -138,7 +146,9 @@ def collect(
     return samples
 
 
-def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) -> list[_Place]:
+def _places(
+    core: ov.Core, device: str, label: str, known: Sequence[Setting], profiler: Profiler
+) -> list[_Place]:
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     widths: list[Width | None] = [None]
     if is_cpu(core, device):
@@ -162,7 +172,10 @@ def _places(core: ov.Core, device: str, label: str, known: Sequence[Setting]) ->
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                setting = Setting(name, kind, (replace(measured, samples=()), told))
+                reference = _reference(profiler, {name: (device, properties)})[name]
+                turns = time_in_turns({name: reference}, seconds=_TURN_SECONDS)[name]
+                took = float(np.median(mood_of([turns]).samples(turns)))
+                setting = Setting(name, kind, (replace(measured, samples=()), told), took)
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
@@ -193,7 +206,9 @@ def _measured(
             place.setting.name: profiler.compile(ir, place.device, dict(place.properties), None, high)
             for place in places
         }
-        turns = time_in_turns(plain)
+        asked = {place.setting.name: (place.device, place.properties) for place in places}
+        beside = {_BESIDE + name: ran for name, ran in _reference(profiler, asked).items()}
+        turns = time_in_turns({**plain, **beside}, seconds=_TURN_SECONDS)
     mood = mood_of(list(turns.values()))
     names = [network.name for network in samples.networks]
     networks = samples.networks
@@ -203,7 +218,11 @@ def _measured(
     measurements = []
     for place in places:
         name = place.setting.name
-        latencies = mood.samples(turns[name])
+        then = place.setting.reference_seconds
+        slowness = float(np.median(mood.samples(turns[_BESIDE + name]))) / then
+        if not 1 / _MOST_SLOWNESS < slowness < _MOST_SLOWNESS:
+            raise ProfilingError(f"{name} is {slowness:.1f} times as slow as when it was calibrated")
+        latencies = mood.samples(turns[name]) / slowness
         lower, median, upper = np.quantile(latencies, [0.25, 0.5, 0.75])
         kernel_of, seconds, nodes = _kernels(
             prepared.graph, kept, counts[name], float(median), place.launch_seconds
@@ -220,6 +239,18 @@ def _measured(
             )
         )
     return replace(samples, networks=networks, measurements=(*samples.measurements, *measurements))
+
+
+def _reference(
+    profiler: Profiler, places: Mapping[str, tuple[str, Mapping[str, str]]]
+) -> dict[str, Executable]:
+    """The reference model compiled for devices with properties, by the name of each setting."""
+    with temporary_folder() as folder:
+        ir = str(save_ir(reference_model(), folder))
+        return {
+            name: profiler.compile(ir, device, dict(properties))
+            for name, (device, properties) in places.items()
+        }
 
 
 def _kernels(

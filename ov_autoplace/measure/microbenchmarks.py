@@ -10,7 +10,14 @@ import numpy as np
 import openvino as ov
 from openvino import opset13 as opset
 
-__all__ = ["OVERHEAD_CHAINS", "Benchmark", "benchmarks", "overhead_chain", "shared_chain"]
+__all__ = [
+    "OVERHEAD_CHAINS",
+    "Benchmark",
+    "benchmarks",
+    "overhead_chain",
+    "reference_model",
+    "shared_chain",
+]
 
 OVERHEAD_CHAINS = (1, 17, 33)
 """Lengths of the chains whose slope is the time of an op with nothing to do."""
@@ -82,6 +89,18 @@ def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
     if quick:
         classes = [[sizes[0], sizes[len(sizes) // 2], sizes[-1]] for sizes in classes]
     return [benchmark for sizes in classes for benchmark in sizes]
+
+
+def reference_model() -> ov.Model:
+    """A small network of several kinds of ops, which tells how fast a machine is at the moment."""
+    data = opset.parameter([1, 16, 28, 28], np.float32, name="input")
+    node: ov.Node = data
+    for _ in range(3):
+        ones = [1, 1]
+        node = opset.relu(opset.convolution(node, _weights((16, 16, 3, 3)), ones, ones, ones, ones))
+    rows = opset.reshape(node, opset.constant(np.array([16, 784])), special_zero=False)
+    node = opset.softmax(opset.matmul(rows, _weights((784, 256)), False, False), 1)
+    return _model(opset.tanh(opset.matmul(node, _weights((256, 256)), False, False)), data)
 
 
 def overhead_chain(length: int) -> ov.Model:

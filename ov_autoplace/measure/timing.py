@@ -77,13 +77,16 @@ def mood_of(turns: Sequence[Sequence[FloatArray]]) -> Mood:
 
 
 def time_in_turns(
-    executables: Mapping[str, Executable], dispensable: Collection[str] = ()
+    executables: Mapping[str, Executable],
+    dispensable: Collection[str] = (),
+    seconds: float = SECONDS,
 ) -> dict[str, list[FloatArray]]:
     """Latencies of each executable, by round; the machine is shared, so they take turns.
 
     Args:
         executables: What to run, by the name of its device.
         dispensable: Names of those that are left out of the result when they fail.
+        seconds: To spend on running each, as far as the fewest and most inferences allow.
 
     Raises:
         ProfilingError: Another one fails.
@@ -107,7 +110,7 @@ def time_in_turns(
         first = run(name, 2, 1)
         if first is not None:
             once = float(first.min())
-            runs[name] = int(np.clip(SECONDS / once, FEWEST_RUNS, MOST_RUNS))
+            runs[name] = int(np.clip(seconds / once, FEWEST_RUNS, MOST_RUNS))
             # Refilling the caches and waking the threads after another's turn is lost in a long inference.
             warmup[name] = int(once < _LONG)
     fewest = min(runs.values(), default=0)

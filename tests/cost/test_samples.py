@@ -19,8 +19,8 @@ def test_samples_come_back_from_their_file(tmp_path):
     made.save(tmp_path / "costs.npz")
     read = CostSamples.load(tmp_path / "costs.npz")
     assert [n.name for n in read.networks] == [n.name for n in made.networks]
-    assert [(s.name, s.device, len(s.targets)) for s in read.settings] == [
-        (s.name, s.device, len(s.targets)) for s in made.settings
+    assert [(s.name, s.device, len(s.targets), s.reference_seconds) for s in read.settings] == [
+        (s.name, s.device, len(s.targets), s.reference_seconds) for s in made.settings
     ]
     for own, other in zip(made.networks, read.networks, strict=True):
         for field in fields(OpGraph):

@@ -96,6 +96,24 @@ def test_what_a_device_refuses_is_left_out(core, tmp_path, monkeypatch):
     assert [network.name for network in found.networks] == ["random-1"]
 
 
+@pytest.mark.parametrize(("slowness", "kept"), [(1.25, True), (2.0, False)])
+def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeypatch, slowness, kept):
+    """The machine is slower after it was calibrated: by what counts, or by so much that nothing does."""
+    real, kind = collecting.time_in_turns, collecting.Setting
+
+    def slower(executables, **how):
+        turns = real(executables, **how)
+        fixed = {name: 1e-3 if name.startswith("reference") else 2e-3 for name in turns}
+        return {name: [np.full(5, slowness * fixed[name])] * 6 for name in turns}
+
+    monkeypatch.setattr(collecting, "time_in_turns", slower)
+    monkeypatch.setattr(collecting, "Setting", lambda *told: kind(*told[:-1], 1e-3))
+    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
+    assert bool(found.measurements) is kept
+    for m in found.measurements:
+        assert m.seconds == pytest.approx(2e-3)
+
+
 def test_no_network_is_begun_after_the_time(core, tmp_path):
     found = collect(models(5), tmp_path / "costs.npz", core, ("CPU",), seconds=0.0)
     assert found.networks == ()

@@ -35,7 +35,7 @@ def collected_seeds() -> list[bytes]:
     kernels = np.zeros(2, np.int32), np.array([1e-3]), np.ones(1, np.int32)
     with tempfile.TemporaryDirectory() as folder:
         target = load_target(stored(target_seeds()[0], Path(folder), "machine.json"))
-        setting = Setting("CPU, 2 threads, f32", "CPU", (target,))
+        setting = Setting("CPU, 2 threads, f32", "CPU", (target,), 1e-4)
         path = Path(folder) / "costs.npz"
         measured = Measurement(0, 0, 1e-3, 0.1, *kernels)
         CostSamples((Network("net", "family", ops),), (setting,), (measured,)).save(path)

@@ -1,7 +1,7 @@
 """What a network of costs sees of an op and of a device.
 
-Times enter as ratios only, by the time of an op that has nothing to do, and the answer is a multiple of a
-roofline: a machine that does everything in half the time takes half the time by the network, too.
+Times enter as ratios only, by the time of light ops, and the answer is a multiple of a roofline: a machine
+that does everything in half the time takes half the time by the network, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OP_FEATURES = (
 
 DEVICE_FEATURES = (
     *(f"log_{op_class}_{size}" for op_class in OP_CLASSES for size in ("light", "heavy")),
-    *("log_threads", "synchronisation", "is_bf16", "is_f16"),
+    *("log_overhead", "log_threads", "synchronisation", "is_bf16", "is_f16"),
 )
 """One value each of what a device shows, the same for all ops."""
 
@@ -62,7 +62,7 @@ class OpInputs:
         head = kernel_heads(ops)
         kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
         elements = np.array([float(math.prod(max(dim, 1) for dim in shape)) for shape in ops.shapes])
-        unit = device.op_overhead_seconds or np.finfo(np.float64).tiny
+        unit = _unit_seconds(device)
         columns = [
             _log(ops.flops, 10),
             _log(ops.weight_bytes, 10),
@@ -87,14 +87,30 @@ class OpInputs:
 
 
 def descriptor(device: DeviceProfile) -> NDArray[np.float32]:
-    """What a device shows, ``float32[len(DEVICE_FEATURES)]``: its work in the time of an op that has none."""
-    unit = device.op_overhead_seconds or np.finfo(np.float64).tiny
-    sizes = np.array([_LIGHT, _HEAVY])
-    rates = [np.log(device.rate(op_class).at(sizes) * unit) / 10 for op_class in OP_CLASSES]
+    """What a device shows, ``float32[len(DEVICE_FEATURES)]``.
+
+    These are times of whole ops, which are what was measured. How they are divided into work and overhead
+    differs from one calibration to the next.
+    """
+    unit = _unit_seconds(device)
+    times = np.log(_op_seconds(device) / unit) / 5
+    overhead = math.log(device.op_overhead_seconds / unit + 0.01) / 5
     threads = math.log2(max(device.threads, 1)) / 4
     waiting = device.synchronisation_seconds * math.log2(max(device.threads, 1)) / unit
     marks = [device.precision == precision for precision in ("bf16", "f16")]
-    return np.array([*np.concatenate(rates), threads, waiting, *marks], dtype=np.float32)
+    return np.array([*times.ravel(), overhead, threads, waiting, *marks], dtype=np.float32)
+
+
+def _op_seconds(device: DeviceProfile) -> FloatArray:
+    """What a light and a heavy op of each class take, ``float64[len(OP_CLASSES), 2]``."""
+    work = np.array([_LIGHT, _HEAVY])
+    rates = [device.rate(op_class).at(work) for op_class in OP_CLASSES]
+    return np.asarray(device.op_overhead_seconds + work / np.stack(rates), dtype=np.float64)
+
+
+def _unit_seconds(device: DeviceProfile) -> float:
+    """The unit of all times: the geometric mean of what light ops take."""
+    return float(np.exp(np.log(_op_seconds(device)[:, 0]).mean()))
 
 
 def _dimension(ops: OpGraph, axis: int) -> FloatArray:

@@ -7,6 +7,8 @@ does not run by itself. Ops exchange messages along the edges of the model, both
     h = h + relu(h W_self + mean of producers' h W_in + mean of consumers' h W_out + b)    once per layer
     correction, gate, doubt = relu(h W_1 + b_1) W_2 + b_2
 
+Doubt is the logarithm of how far the logarithm of the whole is off, as the mean over its ops by their time.
+
 It runs in NumPy: three products of small matrices per layer take less than compiling them would.
 """
 
@@ -109,7 +111,7 @@ class CostNetwork:
         seconds = inputs.seconds * np.exp(correction) * gate
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
-        return Prediction(seconds, float(np.exp(share @ doubt)))
+        return Prediction(seconds, float(np.exp(np.exp(share @ doubt))))
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint that :meth:`load` reads: arrays and a card, nothing that is executed.

@@ -168,11 +168,11 @@ def _places(
             if setting is None:
                 try:
                     measured = calibrate(core, (device,), properties=properties, quick=True)
-                except ProfilingError as cause:
+                    reference = _reference(profiler, {name: (device, properties)})[name]
+                except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                reference = _reference(profiler, {name: (device, properties)})[name]
                 turns = time_in_turns({name: reference}, seconds=_TURN_SECONDS)[name]
                 took = float(np.median(mood_of([turns]).samples(turns)))
                 setting = Setting(name, kind, (replace(measured, samples=()), told), took)
@@ -215,13 +215,14 @@ def _measured(
     if named.name not in names:
         names.append(named.name)
         networks = (*networks, Network(named.name, named.family, ops))
-    measurements = []
+    measurements, slow = [], []
     for place in places:
         name = place.setting.name
         then = place.setting.reference_seconds
         slowness = float(np.median(mood.samples(turns[_BESIDE + name]))) / then
         if not 1 / _MOST_SLOWNESS < slowness < _MOST_SLOWNESS:
-            raise ProfilingError(f"{name} is {slowness:.1f} times as slow as when it was calibrated")
+            slow.append(f"{name} is {slowness:.1f} times as slow as when it was calibrated")
+            continue
         latencies = mood.samples(turns[name]) / slowness
         lower, median, upper = np.quantile(latencies, [0.25, 0.5, 0.75])
         kernel_of, seconds, nodes = _kernels(
@@ -238,6 +239,10 @@ def _measured(
                 nodes,
             )
         )
+    if not measurements:
+        raise ProfilingError("; ".join(slow))
+    for sentence in slow:
+        _log.info("%s: %s", named.name, sentence)
     return replace(samples, networks=networks, measurements=(*samples.measurements, *measurements))
 
 

@@ -30,14 +30,15 @@ __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_co
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type has to occur to have a row of its own
-_WHOLE, _RATIO, _DOUBT, _FINE = 1.0, 0.5, 0.1, 0.5  # weights of the parts of the loss
+_WHOLE, _RATIO, _DOUBT, _FINE, _SPEED = 1.0, 0.5, 0.1, 0.5, 1.0  # weights of the parts of the loss
 _VALIDATION_SHARE = 10
 
 
 @dataclass(frozen=True, eq=False)
 class _Example:
-    """One measurement as the network sees it."""
+    """One measurement as the network sees it, in a setting of all files."""
 
+    setting: int
     inputs: OpInputs
     rows: IntArray
     kernel_of: IntArray
@@ -49,8 +50,11 @@ class _Example:
 class _Model(nn.Module):
     """The network of :mod:`ov_autoplace.cost.learned`, to be trained."""
 
-    def __init__(self, types: int, settings: CostSettings) -> None:
+    def __init__(self, types: int, measured: int, settings: CostSettings) -> None:
         super().__init__()
+        # A shared machine is faster in one hour than in another, and a file is measured within one. That says
+        # nothing of ops: each measured setting has a speed of its own, which is forgotten after training.
+        self.speed = nn.Parameter(torch.zeros(measured))
         width = settings.hidden
         self.embedding = nn.Parameter(0.1 * torch.randn(types + 1, width))
         inputs = len(OP_FEATURES) + len(DEVICE_FEATURES)
@@ -121,7 +125,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     op_types = _vocabulary(samples)
     blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
     networks = _examples(samples, blank)
-    model = _Model(len(op_types), settings)
+    model = _Model(len(op_types), sum(len(one.settings) for one in samples), settings)
     averaged = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(settings.average)
     )
@@ -175,6 +179,7 @@ def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:
 def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list[list[_Example]]]:
     """By network and setting, what each profile makes of it that a user may have of the device."""
     found: list[list[list[_Example]]] = []
+    before = 0
     for one in samples:
         by_network: list[list[list[_Example]]] = [[] for _ in one.networks]
         for measurement in one.measurements:
@@ -185,6 +190,7 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
             by_network[measurement.network].append(
                 [
                     _Example(
+                        before + measurement.setting,
                         OpInputs.of(ops, device),
                         rows,
                         measurement.kernel_of,
@@ -196,6 +202,7 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
                 ]
             )
         found += [settings for settings in by_network if settings]
+        before += len(one.settings)
     return found
 
 
@@ -221,7 +228,8 @@ def _loss(
 
     owner = torch.from_numpy(np.repeat(np.arange(len(examples)), np.diff(offsets)))
     launch = torch.tensor([e.launch for e in examples], dtype=torch.float32)
-    truth = torch.tensor([e.seconds for e in examples], dtype=torch.float32)
+    slowness = torch.exp(model.speed[torch.tensor([e.setting for e in examples])])
+    truth = slowness * torch.tensor([e.seconds for e in examples], dtype=torch.float32)
     total = torch.zeros(len(examples)).index_add(0, owner, seconds)
     error = torch.log((total + launch) / truth)
     share = (seconds / total.clamp(min=1e-9)[owner]).detach()
@@ -237,18 +245,19 @@ def _loss(
     kernel_of = torch.from_numpy(np.concatenate(kernel).astype(np.int64))
     runs = kernel_of >= 0
     predicted = torch.zeros(start).index_add(0, kernel_of[runs], seconds[runs])
-    true = torch.from_numpy(np.concatenate(kernel_truth).astype(np.float32))
     of = torch.from_numpy(np.concatenate(kernel_owner))
+    true = slowness[of] * torch.from_numpy(np.concatenate(kernel_truth).astype(np.float32))
     off = torch.log((predicted + _DISPATCH) / (true + _DISPATCH)).abs()
-    weight = true / truth[of] + 1.0 / torch.bincount(of, minlength=len(examples))[of]
+    weight = (true / truth[of]).detach() + 1.0 / torch.bincount(of, minlength=len(examples))[of]
     fine = torch.zeros(len(examples)).index_add(0, of, weight * off).mean()
     # What the device does not run at all takes none of the time.
-    idle = torch.zeros(len(examples)).index_add(0, owner[~runs], seconds[~runs]) / truth
+    idle = torch.zeros(len(examples)).index_add(0, owner[~runs], seconds[~runs]) / truth.detach()
 
     groups = torch.tensor(group)
     means = torch.zeros(len(batch)).index_add(0, groups, error) / torch.bincount(groups, minlength=len(batch))
     ratio = (error - means[groups]).abs().mean()
-    return _WHOLE * error.abs().mean() + _FINE * fine + idle.mean() + _RATIO * ratio + _DOUBT * doubting
+    whole = _WHOLE * error.abs().mean() + _FINE * fine + idle.mean()
+    return whole + _RATIO * ratio + _DOUBT * doubting + _SPEED * model.speed.square().mean()
 
 
 def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:

@@ -24,7 +24,7 @@ def test_the_trained_network_is_the_one_that_is_used(implementation):
     if implementation == "dgl" and default_implementation() != "dgl":
         pytest.skip("DGL is not installed, or does not work with this torch")
     used = train_costs([samples_of(NETWORKS)], SMALL)
-    model = _Model(len(used.op_types), SMALL)
+    model = _Model(len(used.op_types), 1, SMALL)
     with torch.no_grad():
         for name, value in model.named_parameters():
             trained = used.weights[_name(name)]

@@ -21,6 +21,8 @@ Block = Callable[["_Drawn", Node], Node]
 _UNARY = ("abs", "ceiling", "cos", "elu", "erf", "exp", "floor", "gelu", "hswish", "hsigmoid", "log_softmax")
 _UNARY += ("mish", "negative", "relu", "sigmoid", "sin", "softplus", "softsign", "sqrt_abs", "swish", "tanh")
 _LARGEST_FLOPS = 3e9
+# Sizes are at most this share of the largest. What small networks take is mostly what it takes to begin a kernel.
+_SCALES = (1.0, 1.0, 0.3, 0.12)
 
 
 def random_blocks(seed: int, weight_type: type = np.float32) -> ov.Model:
@@ -33,12 +35,13 @@ class _Drawn:
 
     def __init__(self, seed: int, weight_type: type) -> None:
         self.random = np.random.default_rng((seed, 77))
+        self.scale = float(pick(np.random.default_rng((seed, 78)), _SCALES))
         self.net = NetworkBuilder(seed, weight_type)
         self.count = 0
 
     def network(self) -> ov.Model:
         kind = pick(self.random, ("image", "image", "tokens", "tokens", "rows"))
-        depth = int(np.exp(self.random.uniform(np.log(2), np.log(14))))
+        depth = int(np.exp(self.random.uniform(np.log(2), np.log(14 if self.scale == 1 else 28))))
         x, blocks = {"image": (_image, _IMAGE), "tokens": (_tokens, _TOKENS), "rows": (_rows, _ROWS)}[kind]
         y = x(self)
         ends: list[Node] = []
@@ -64,6 +67,7 @@ class _Drawn:
 
     def size(self, low: float, high: float, multiple: int = 1) -> int:
         """Log-uniform, mostly a multiple of eight where it is large enough."""
+        high = max(low, round(self.scale * high))
         value = int(np.exp(self.random.uniform(np.log(low), np.log(high))))
         step = multiple if multiple > 1 else 8 if value >= 16 and chance(self.random, 0.8) else 1
         return max(step, value // step * step)

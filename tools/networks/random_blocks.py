@@ -21,7 +21,7 @@ Block = Callable[["_Drawn", Node], Node]
 _UNARY = ("abs", "ceiling", "cos", "elu", "erf", "exp", "floor", "gelu", "hswish", "hsigmoid", "log_softmax")
 _UNARY += ("mish", "negative", "relu", "sigmoid", "sin", "softplus", "softsign", "sqrt_abs", "swish", "tanh")
 _LARGEST_FLOPS = 3e9
-# Sizes are at most this share of the largest. What small networks take is mostly what it takes to begin a kernel.
+# Sizes are at most this share of the largest. What small networks take is mostly the beginning of kernels.
 _SCALES = (1.0, 1.0, 0.3, 0.12)
 
 

@@ -7,7 +7,7 @@ that does everything in half the time takes half the time by the network, too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,8 @@ from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
 
 __all__ = ["DEVICE_FEATURES", "OP_FEATURES", "OpInputs", "descriptor"]
+
+_TIME_SCALE = 5  # of logarithms of times
 
 _PRECISIONS = ("f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")
 _LIGHT, _HEAVY = 1e5, 1e8  # work of an op, flop or bytes, at which a device's rates are told
@@ -53,6 +55,21 @@ class OpInputs:
     seconds: FloatArray
     edges: IntArray
 
+    def disturbed(self, random: np.random.Generator, noise: float, dropout: float) -> OpInputs:
+        """The same as another calibration of the device might show it, without some of the edges.
+
+        Args:
+            random: Draws.
+            noise: Standard deviation of the logarithms of what ops take there.
+            dropout: Share of the edges that are left out.
+        """
+        last = self.values.shape[1] - len(DEVICE_FEATURES)
+        times = DEVICE_FEATURES.index("log_threads")
+        values = self.values.copy()
+        values[:, last : last + times] += (random.normal(0.0, noise, times) / _TIME_SCALE).astype(np.float32)
+        kept = random.random(len(self.edges)) >= dropout
+        return replace(self, values=values, edges=self.edges[kept])
+
     @classmethod
     def of(cls, ops: OpGraph, device: DeviceProfile) -> OpInputs:
         """The inputs for ops on a device."""
@@ -76,7 +93,7 @@ class OpInputs:
             _log(np.bincount(ops.edges[:, 0], minlength=N), 1),
             _log(np.bincount(ops.edges[:, 1], minlength=N), 1),
             *(np.array([own == precision for own in ops.precisions]) for precision in _PRECISIONS),
-            *(np.log(times / unit + 0.01) / 5 for times in (arithmetic, memory, kernel)),
+            *(np.log(times / unit + 0.01) / _TIME_SCALE for times in (arithmetic, memory, kernel)),
             np.full(N, math.log1p(float(ops.weight_bytes.sum())) / 20),
             np.full(N, math.log1p(N) / 5),
         ]
@@ -93,8 +110,8 @@ def descriptor(device: DeviceProfile) -> NDArray[np.float32]:
     differs from one calibration to the next.
     """
     unit = _unit_seconds(device)
-    times = np.log(_op_seconds(device) / unit) / 5
-    overhead = math.log(device.op_overhead_seconds / unit + 0.01) / 5
+    times = np.log(_op_seconds(device) / unit) / _TIME_SCALE
+    overhead = math.log(device.op_overhead_seconds / unit + 0.01) / _TIME_SCALE
     threads = math.log2(max(device.threads, 1)) / 4
     waiting = device.synchronisation_seconds * math.log2(max(device.threads, 1)) / unit
     marks = [device.precision == precision for precision in ("bf16", "f16")]

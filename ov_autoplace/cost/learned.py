@@ -38,7 +38,9 @@ SCHEMA = 1
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction; what is larger is no estimate any more."""
-_FAR = 0.15  # largest distance of a descriptor from the nearest one of training, by feature
+# Distance from the nearest descriptor of training, as the root mean square over the features. Two calibrations
+# of one processor are up to 0.05 apart.
+_FAR = 0.06
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ class CostNetwork:
 
     def knows(self, device: DeviceProfile) -> bool:
         """Whether training has seen anything like a device."""
-        distance = np.abs(self.descriptors - descriptor(device)).max(axis=1)
+        distance = np.sqrt(np.square(self.descriptors - descriptor(device)).mean(axis=1))
         return bool(distance.min(initial=np.inf) <= _FAR)
 
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:

@@ -67,7 +67,7 @@ class Setting:
         device: The device without what was set; the same for all settings of one device.
         targets: What is known of it: as it was calibrated, and as it tells of itself.
         reference_seconds: What a reference model took when it was calibrated. Measurements are as long as
-            they would have been then, by what the same model took beside them.
+            they would have been then, by what the same model took beside them. 0 = none ran beside them.
     """
 
     name: str

@@ -219,7 +219,7 @@ def _measured(
     for place in places:
         name = place.setting.name
         then = place.setting.reference_seconds
-        slowness = float(np.median(mood.samples(turns[_BESIDE + name]))) / then
+        slowness = float(np.median(mood.samples(turns[_BESIDE + name]))) / then if then else 1.0
         if not 1 / _MOST_SLOWNESS < slowness < _MOST_SLOWNESS:
             slow.append(f"{name} is {slowness:.1f} times as slow as when it was calibrated")
             continue

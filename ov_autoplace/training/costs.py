@@ -143,7 +143,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         order, losses = random.permutation(len(networks)), []
         for begin in range(0, len(order), settings.networks_per_step):
             batch = [networks[i] for i in order[begin : begin + settings.networks_per_step]]
-            loss = _loss(model, batch, random)
+            loss = _loss(model, batch, random, settings)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -207,13 +207,18 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
 
 
 def _loss(
-    model: _Model, batch: Sequence[Sequence[Sequence[_Example]]], random: np.random.Generator
+    model: _Model,
+    batch: Sequence[Sequence[Sequence[_Example]]],
+    random: np.random.Generator,
+    settings: CostSettings,
 ) -> Tensor:
     """Error of kernels, of whole models, and of the ratio between settings of one model."""
     examples, group = [], []
-    for number, settings in enumerate(batch):
-        for targets in settings:
-            examples.append(targets[int(random.integers(len(targets)))])
+    for number, measured in enumerate(batch):
+        for targets in measured:
+            example = targets[int(random.integers(len(targets)))]
+            inputs = example.inputs.disturbed(random, settings.noise, settings.dropout)
+            examples.append(replace(example, inputs=inputs))
             group.append(number)
     offsets = np.cumsum([0, *(len(e.rows) for e in examples)])
     rows = torch.from_numpy(np.concatenate([e.rows for e in examples]))

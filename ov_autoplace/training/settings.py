@@ -22,25 +22,30 @@ class CostSettings:
         learning_rate: Of AdamW, with a warm-up and a cosine decay.
         weight_decay: Of AdamW.
         average: Decay of the running average of weights that is saved.
+        dropout: Share of edges that are left out in a step, so that neighbours help and are not relied on.
+        noise: Standard deviation of the logarithm of what is known of a device: calibrations differ.
         threads: Threads that training runs on; 0 = all cores. Another number rounds sums differently.
     """
 
     seed: int = 0
     hidden: int = 64
     layers: int = 2
-    epochs: int = 30
+    epochs: int = 12
     networks_per_step: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3
     average: float = 0.99
+    dropout: float = 0.5
+    noise: float = 0.2
     threads: int = 0
 
     def __post_init__(self) -> None:
         for name in ("hidden", "epochs", "networks_per_step", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("seed", "layers", "weight_decay", "threads"):
+        for name in ("seed", "layers", "weight_decay", "threads", "noise"):
             if getattr(self, name) < 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be at least 0")
-        if not 0 <= self.average < 1:
-            raise OptionError(f"average is {self.average}; it must be at least 0 and below 1")
+        for name in ("average", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise OptionError(f"{name} is {getattr(self, name)}; it must be at least 0 and below 1")

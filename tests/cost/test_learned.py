@@ -82,6 +82,19 @@ def test_a_machine_that_is_faster_at_everything_takes_as_much_less(speed):
     np.testing.assert_allclose(other * speed, usual, rtol=1e-3)
 
 
+def test_a_disturbed_device_shows_other_times_and_the_same_ops():
+    inputs = OpInputs.of(OPS, profile(2))
+    other = inputs.disturbed(np.random.default_rng(0), noise=0.5, dropout=0.5)
+    names = [*OP_FEATURES, *DEVICE_FEATURES]
+    changed = {names[i] for i in np.flatnonzero((other.values != inputs.values).any(axis=0))}
+    assert changed == set(DEVICE_FEATURES) - {"log_threads", "synchronisation", "is_bf16", "is_f16"}
+    assert (np.ptp(other.values - inputs.values, axis=0) < 1e-5).all()  # of all ops alike
+    assert 0 < len(other.edges) < len(inputs.edges)
+    same = inputs.disturbed(np.random.default_rng(0), noise=0.0, dropout=0.0)
+    np.testing.assert_array_equal(same.values, inputs.values)
+    np.testing.assert_array_equal(same.edges, inputs.edges)
+
+
 def test_a_checkpoint_comes_back_from_its_file(tmp_path):
     made = random_network()
     made.save(tmp_path / "costs.npz")

@@ -38,7 +38,7 @@ or_none = || test $$? -eq 5
 .PHONY: help demo trial test test-optional test-all test-releases test-fleet test-native test-integrations test-sanitize lint docs
 .PHONY: format stub nightly clean
 help:
-	@echo 'make demo        install the package, place a sample network on two devices, run it, print the table'
+	@echo 'make demo        install the package, and see what it gains here on three small networks, and where it does not'
 	@echo 'make test        the tests that need no torch; its last line says what was left out'
 	@echo 'make test-all    all tests but those below (installs torch, DGL where it has wheels, and transformers)'
 	@echo 'make test-fleet  the commands for many machines, on a Ray cluster of several nodes here'
@@ -60,7 +60,7 @@ help:
 	@echo 'make clean       remove the environments and build folders'
 
 # Both see only the installed package: they run in folders that do not hold the sources.
-demo: $(VENV)/clean/stamp
+demo: $(VENV)/clean/page
 	mkdir -p build/demo
 	cd build/demo && $(abspath $(VENV))/clean/bin/python $(CURDIR)/tools/demo.py
 
@@ -157,6 +157,11 @@ $(VENV)/tools/stamp: $(VENV)/wheel/stamp
 
 $(VENV)/clean/stamp: $(VENV)/wheel/stamp
 	$(call install,clean,)
+	touch $@
+
+# The page of the demo needs a package that the wheel does not bring.
+$(VENV)/clean/page: $(VENV)/clean/stamp
+	$(call pip,clean) install "$$(echo $(VENV)/wheel/*.whl)[report]"
 	touch $@
 
 $(VENV)/test/stamp: $(VENV)/wheel/stamp

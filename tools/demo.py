@@ -1,90 +1,105 @@
-"""Builds a sample network, places it on two devices with the command line, and runs what came out.
+"""Shows what is gained on this machine's CPU, with four commands that a user could type.
 
-Then two small networks are to run at once, and a plan for both is decided.
-
-The second device is made from the first: XCPU is OpenVINO's CPU plugin once more, held to one thread.
+A small classifier is faster on fewer threads, a recurrent network that reads in both directions on two lanes,
+and two models at once each on cores of their own. The fourth network gains nothing, and the table says so.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-EXTRA_DEVICES = "XCPU=CPU,INFERENCE_NUM_THREADS=1"
-DEVICES = "XCPU,CPU"
-
-
-def command(*arguments: str) -> None:
-    """Run ov-autoplace as a user would, showing what was typed."""
-    print(f'\n$ AUTOPLACE_EXTRA_DEVICES="{EXTRA_DEVICES}" ov-autoplace {" ".join(arguments)}', flush=True)
-    subprocess.run([sys.executable, "-m", "ov_autoplace", *arguments], check=True)
+SECONDS = "2"  # of each race
+PROGRAM = "ov-autoplace"
+DEFAULT = "OpenVINO's default"  # among the plans of several models
 
 
-def first_convolution(path: Path) -> str:
-    """Name of the first convolution of a model."""
+def answer_of(*arguments: str) -> dict[str, Any]:
+    """Run a command of ov-autoplace as a user would, and return what it prints with ``--json``."""
+    print(f"\n$ {PROGRAM} {' '.join(arguments)}", flush=True)
+    command = [sys.executable, "-m", "ov_autoplace", *arguments, "--json"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def show(theirs: str, ours: str, ratio: str, why: str) -> None:
+    """One result: OpenVINO's default, AUTOPLACE, how they compare with the 95 % interval, and the reason."""
+    print(f"  {theirs}   {ours}   {ratio}\n  {why}", flush=True)
+
+
+def latency(path: Path, *more: str) -> None:
+    """A model alone: AUTOPLACE beside the plain CPU."""
+    answer = answer_of("bench", str(path), "-d", "CPU", "--seconds", SECONDS, *more)
+    rows = {row["name"]: row for row in answer["rows"]}
+    cpu, ours = (rows[name]["measured"]["steady"]["median_ms"] for name in ("CPU", "AUTOPLACE"))
+    ratio = rows["CPU"]["answer_over"]["steady"]
+    low, high = ratio["ci95"]
+    show(
+        f"CPU {cpu:.3f} ms",
+        f"AUTOPLACE {ours:.3f} ms",
+        f"{ratio['median']:.2f} of the time [{low:.2f}, {high:.2f}]",
+        answer["decision"],
+    )
+
+
+def at_once(*paths: Path) -> None:
+    """Several models, each called by a thread of its own: their rates beside OpenVINO's default."""
+    answer = answer_of("application", *map(str, paths), "-d", "CPU")
+    found = {joint["name"]: joint for joint in answer["candidates"]}
+    default, ours = (
+        " and ".join(f"{load['rate_per_second']:,.0f}" for load in found[name]["loads"])
+        for name in (DEFAULT, answer["chosen"])
+    )
+    gains = [finding["numbers"] for finding in answer["findings"] if finding["names"][1:] == [DEFAULT]]
+    ratio = "{rate:.2f} times the rate [{low:.2f}, {high:.2f}]".format(**gains[0]) if gains else "the same"
+    show(f"default {default} a second", f"plan {ours}", ratio, answer["decision"])
+
+
+def saved(folder: Path) -> dict[str, Path]:
+    """The networks of the demo, with random weights, as files."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent / "bench"))
     import openvino as ov
 
-    ops = ov.Core().read_model(path).get_ordered_ops()
-    return next(op.get_friendly_name() for op in ops if "Convolution" in op.get_type_name())
+    import zoo
+    from problems import branching, tiny
 
-
-def run(annotated: Path, original: Path) -> None:
-    """Compile the annotated model on AUTOPLACE and compare what it answers with the plain CPU."""
-    import numpy as np
-    import openvino as ov
-
-    import ov_autoplace  # noqa: F401 - makes the device name AUTOPLACE known
-
-    core = ov.Core()
-    compiled = core.compile_model(annotated, f"AUTOPLACE:{DEVICES}")
-    reference = core.compile_model(original, "CPU")
-    random = np.random.default_rng(0)
-    image = random.standard_normal(tuple(compiled.inputs[0].shape), dtype=np.float32)
-    answer, expected = compiled([image])[0], reference([image])[0]
-    difference = np.abs(answer - expected).max() / np.abs(expected).max()
-    precision = core.get_property("CPU", "INFERENCE_PRECISION_HINT").to_string()
-    used = ", ".join(compiled.get_property("EXECUTION_DEVICES"))
-    print(f"\n{annotated} ran on {used} (computing in {precision}, OpenVINO {ov.__version__.split('-')[0]}).")
-    print(f"Largest difference from plain CPU: {difference:.1e} of the largest output.")
+    networks = {
+        "keyword_spotting": tiny.build("keyword_spotting"),
+        "tagger": branching.build("bidirectional LSTM/64"),
+        "mobilenet_v2": zoo.build("mobilenet_v2", "full"),
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {name: folder / f"{name}.xml" for name in networks}
+    for name, model in networks.items():
+        ov.save_model(model, paths[name], compress_to_fp16=False)
+    return paths
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--network", default="mobilenet_v2", help="a network of tools/zoo for images")
     parser.add_argument("--folder", type=Path, default=Path(), help="where the files go")
-    arguments = parser.parse_args()
-    os.environ["AUTOPLACE_EXTRA_DEVICES"] = EXTRA_DEVICES
+    paths = saved(parser.parse_args().folder)
+    page = paths["tagger"].with_suffix(".html")
 
-    import openvino as ov
+    print("A keyword spotter of MLPerf Tiny: too small to share among threads.")
+    latency(paths["keyword_spotting"])
+    print("\nA tagger reads a sentence in both directions, and neither direction needs the other.")
+    latency(paths["tagger"], "--report", str(page))
+    print("\nBoth at once, each called by a thread of its own.")
+    at_once(paths["keyword_spotting"], paths["tagger"])
+    print("\nMobileNet-V2 as published: OpenVINO's default uses the machine well, and AUTOPLACE keeps it.")
+    latency(paths["mobilenet_v2"])
 
-    import zoo
-
-    pinned = arguments.folder / "pinned"
-    pinned.mkdir(parents=True, exist_ok=True)
-    path = arguments.folder / f"{arguments.network}.xml"
-    ov.save_model(zoo.build(arguments.network, "full"), path, compress_to_fp16=False)
-    print(f"{path}: {arguments.network} with random weights, the size of its publication.")
-    print("XCPU is no second device: it is the CPU plugin once more, on one thread. On a machine with a GPU")
-    print("or NPU, leave AUTOPLACE_EXTRA_DEVICES away and name your own devices.")
-    command("annotate", str(path), "-d", DEVICES)
-    command("bench", str(path), "-d", DEVICES, "--seconds", "5")
-    run(path.with_name(f"{path.stem}.autoplace.xml"), path)
-
-    print("\nWhere mixing does not pay, one device is the answer. To see two at work, pin an op to XCPU:")
-    pin = f"{first_convolution(path)}=XCPU"
-    command("annotate", str(path), "-d", DEVICES, "--pin", pin, "--mode", "zero-shot", "-o", str(pinned))
-    run(pinned / f"{path.stem}.autoplace.xml", path)
-
-    print("\nTwo small models at once, each called by a thread, get in each other's way on all cores:")
-    small = [arguments.folder / f"{name}.xml" for name in ("classifier", "tagger")]
-    for file, network in zip(small, ("mobilenet_v2", "lstm_lm"), strict=True):
-        ov.save_model(zoo.build(network), file, compress_to_fp16=False)
-    command("application", *map(str, small), "-d", "CPU")
-    print("\nEach of them takes its part of the plan where a program compiles it:")
-    print('core.compile_model(model, "AUTOPLACE", {"AUTOPLACE_APPLICATION": "application.plan.json"})')
+    print(f"\nWhat the tagger did when, on a page: {page.resolve()}")
+    print("Next, with a model of yours:")
+    print(f"  {PROGRAM} bench model.xml --report page.html     # what would be gained")
+    print(f"  {PROGRAM} annotate model.xml                     # decide once, ship the answer")
+    print(f"  {PROGRAM} application a.xml b.xml                # several models on this machine")
 
 
 if __name__ == "__main__":

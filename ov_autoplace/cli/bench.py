@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,7 +66,8 @@ def bench(
     if report or trace:
         save_answer(report, trace, request.explained(placement, names, options, found), as_json, profiled)
     if as_json:
-        values = {"measured": said, "rows": [candidate.to_json() for candidate in found]}
+        rows_json = [c.to_json() | {"answer_over": _over(found[-1], c)} for c in found]
+        values = {"measured": said, "rows": rows_json}
         print_json({"model": str(model), "devices": list(names), **decision.to_json(), **values})
 
 
@@ -77,6 +78,18 @@ def _rounds(candidates: Sequence[Candidate]) -> str:
     steady, paused = (max(len(c.on(load)) for c in candidates) for load in (Load.STEADY, Load.PAUSED))
     how = f"{counted(steady, 'round')} back to back, {paused:,} in which all rest 3 ms before each inference"
     return how if steady else ""
+
+
+def _over(answer: Candidate, other: Candidate) -> dict[str, Any]:
+    """The answer's time over another's, paired by round, by load."""
+    from ov_autoplace._base.statistics import paired_ratio
+
+    found = {}
+    for load in answer.times:
+        if len(other.on(load)):
+            ratio = paired_ratio(answer.on(load), other.on(load))
+            found[load.value] = {"median": ratio.median, "ci95": [ratio.low, ratio.high]}
+    return found
 
 
 def _profiled(compared: Comparison) -> MeasuredRun | None:

@@ -52,7 +52,7 @@ help:
 	@echo 'make docs        the documentation site, into build/docs (Python 3.11 or later)'
 	@echo 'make nightly     all of the above, whole, with every Python and all seeds (hours)'
 	@echo 'make wheels      wheels for Python 3.10 to 3.13 into dist, each tried without a compiler; PYTHONS=...'
-	@echo 'make bench       the whole benchmark suite: BENCHMARKS.md, benchmarks.json (hours, idle machine)'
+	@echo 'make bench       the whole benchmark suite: docs/measured.md, benchmarks.json (hours, idle machine)'
 	@echo 'make bench-quick the same, meant for less than 10 minutes on 2 idle cores'
 	@echo 'make bench-gate  ratios that hold on any machine against the accepted benchmarks.json'
 	@echo 'make format      let ruff and clang-format rewrite the sources'

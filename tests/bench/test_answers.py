@@ -40,7 +40,11 @@ def test_ratios_are_over_the_best_rival_and_losses_are_named():
     assert any("certainly slower" in remark and "slow 1.100" in remark for remark in result.remarks)
     assert "x: not measured" in result.remarks
     assert any("AUTO" in remark and "it failed" in remark for remark in result.remarks)
-    bands = result.tables[-1].rows
+    assert {(claim.limit, claim.holds) for claim in result.claims} == {(1.01, True), (0.05, False)}
+    assert [(p.what, p.seconds, p.ratio) for p in result.points] == [
+        ("fast", pytest.approx(2e-3), pytest.approx(0.5)), ("slow", pytest.approx(40e-6), pytest.approx(1.1)),
+    ]  # fmt: skip
+    bands = result.tables[0].rows
     assert [row[0] for row in bands] == ["below 60 us", "above", "all"]
     again = answers.Found.from_dict(
         {"answers": {}, "rivals": ["CPU"], "race": networks["slow"].race.to_dict()}

@@ -8,7 +8,7 @@ import pytest
 from bench_results import document_of, record_of, result_of
 
 import gate
-from harness.result import FLOORS, Ratio, exact_ratio
+from harness.result import FLOORS, Claim, Ratio, exact_ratio
 
 
 def judge(old: Ratio, new: Ratio) -> str:
@@ -99,6 +99,16 @@ def test_the_exit_status_says_whether_anything_got_worse(tmp_path, monkeypatch, 
         gate.main()
     assert end.value.code == status
     assert ("the ratio" in capsys.readouterr().out) == bool(status)
+
+
+def test_a_claim_falls_where_the_new_run_misses_what_the_accepted_one_reached():
+    def document(reached: float):
+        return document_of(gate=record_of(result_of(claims=(Claim("a share", 0.5, reached),))))
+
+    assert gate.fallen(document(0.4), document(0.5)) == []
+    assert len(gate.fallen(document(0.4), document(0.6))) == 1
+    assert gate.fallen(document(0.6), document(0.6)) == []  # which the page says already
+    assert len(gate.fallen(document_of(), document(0.6))) == 1
 
 
 def test_nothing_to_compare_is_neither_good_nor_bad(tmp_path, monkeypatch):

@@ -6,11 +6,14 @@ import inspect
 import json
 import re
 import shlex
+from xml.etree import ElementTree
 
 import pytest
 
 import gate
 import suite
+from harness.picture import draw
+from harness.result import Point, exact_ratio
 from sections import ACCEPTED, SECTIONS, options_of
 
 
@@ -51,9 +54,13 @@ def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_a
         tables = section["result"]["tables"]
         assert all(len(row) == len(table["columns"]) for table in tables for row in table["rows"])
         assert any(table["rows"] for table in tables)
-    page = (tmp_path / "BENCHMARKS.md").read_text()
+        assert "data" not in section["result"]
+    page = (tmp_path / "measured.md").read_text()
     assert page.count("\n## ") == 2
     assert "Losing cases" in page
+    assert all(
+        claim["what"] in page for s in document["sections"].values() for claim in s["result"]["claims"]
+    )
     verdicts, _ = gate.compare(document, document)
     assert verdicts
     assert {verdict.word for verdict in verdicts} == {"same"}
@@ -63,3 +70,12 @@ def test_a_section_that_is_not_there_is_refused_with_those_that_are(capsys):
     with pytest.raises(SystemExit):
         suite.main(["--sections", "powr"])
     assert "there is no section powr; there are placement" in capsys.readouterr().err
+
+
+def test_the_picture_is_the_same_file_for_the_same_results(tmp_path):
+    points = [Point("a", 1e-4, 0.6), Point("b", 2e-3, 1.0), Point("c", 1e-2, 1.05)]
+    draw(tmp_path / "gains.svg", points, [exact_ratio("two models: default's rates over ours", 0.5, 9)])
+    first = (tmp_path / "gains.svg").read_bytes()
+    assert ElementTree.fromstring(first).tag.endswith("svg")
+    draw(tmp_path / "gains.svg", points, [exact_ratio("two models: default's rates over ours", 0.5, 9)])
+    assert (tmp_path / "gains.svg").read_bytes() == first

@@ -5,8 +5,9 @@
 Absolute times say nothing across machines, so only ratios are compared; lower is better for all of them.
 A ratio got worse when it grew by more than the floor of its kind *and* the 95 % intervals of the two runs
 exclude each other; ratios that do not vary from run to run have intervals of no width, so for them the
-floor decides. Sections are compared when both files hold them with the same seed and extent. Exit status:
-0 = nothing got worse, 1 = something got worse or is missing, 2 = there was nothing to compare.
+floor decides. Sections are compared when both files hold them with the same seed and extent. What the
+documents claim is held against the new run alone. Exit status: 0 = nothing got worse and no claim has fallen,
+1 = something got worse or is missing, or a claim has fallen, 2 = there was nothing to compare.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.report import table_lines
-from harness.result import FLOORS, Ratio, Result, Table
+from harness.result import FLOORS, Claim, Ratio, Result, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,22 @@ class Verdict:
     def fails(self) -> bool:
         """Whether the gate closes."""
         return self.word in ("worse", "missing")
+
+
+def fallen(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Claims that the new run does not bear out, though the accepted one did or did not know them."""
+    before = {(name, claim.what): claim.holds for name, claim in _claims(old)}
+    return [
+        f"{name}: {claim.what} is {claim.reached:.3g}, and the documents claim at most {claim.limit:.3g}"
+        for name, claim in _claims(new)
+        if not claim.holds and before.get((name, claim.what), True)
+    ]
+
+
+def _claims(document: Mapping[str, Any]) -> Iterator[tuple[str, Claim]]:
+    for name, section in document["sections"].items():
+        if "failure" not in section:
+            yield from ((name, claim) for claim in Result.from_dict(section["result"]).claims)
 
 
 def limit(old: Ratio, new: Ratio) -> float:
@@ -137,9 +154,11 @@ def main() -> None:
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (arguments.old, arguments.new))
     verdicts, remarks = compare(old, new)
     show(verdicts, remarks)
-    if not verdicts:
+    claims = fallen(old, new)
+    print(*(f"fallen: {claim}" for claim in claims), sep="\n", end="\n" * bool(claims))
+    if not verdicts and not claims:
         sys.exit(2)
-    sys.exit(int(any(v.fails for v in verdicts)))
+    sys.exit(int(any(v.fails for v in verdicts) or bool(claims)))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@
     python tools/bench/suite.py --sections accuracy --with models=held-out size=small placements=12
 
 Every section runs in a process of its own, most pieces of it again in one each: what crashes is recorded
-and the rest goes on. A whole run writes BENCHMARKS.md and benchmarks.json anew after every section; with
-``--sections`` the others keep what they were in the files. Sections outside of a whole run, single quick ones
-and those with options are written to ``build/bench/results`` instead, unless ``--output`` says where; all are
-printed. Nothing else should run on the machine meanwhile.
+and the rest goes on. A whole run writes benchmarks.json anew after every section, with the page
+docs/measured.md and the picture docs/_static/gains.svg; with ``--sections`` the others keep what they were.
+Sections outside of a whole run, single quick ones and those with options are written to
+``build/bench/results`` instead, unless ``--output`` says where; all are printed. ``build/bench/samples`` has
+every sample of a section. Nothing else should run on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -24,14 +25,17 @@ from typing import Any
 
 from harness import ROOT
 from harness.environment import gpu_variables, head_of, provenance
+from harness.picture import draw
 from harness.process import Failure, in_child
 from harness.report import lines_of, markdown
 from harness.result import Result
 from ov_autoplace._base.files import write_text_atomically
 from sections import ACCEPTED, SECTIONS, call, options_of
 
-_LOOKS = ROOT / "build" / "bench" / "results"
-_SCHEMA = 1
+_BUILD = ROOT / "build" / "bench"
+_SCHEMA = 2
+# Sections that the picture shows: networks alone, and several models.
+_DRAWN, _RATES = ("width", "overlap"), "applications"
 
 
 def run_section(
@@ -52,15 +56,27 @@ def run_section(
     record["seconds"] = time.perf_counter() - start
     if isinstance(outcome, Failure):
         return record | {"failure": outcome.reason}
+    samples = _BUILD / "samples" / f"{name}.json"
+    samples.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(samples, json.dumps(outcome.pop("data")))
     return record | {"result": outcome}
 
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
-    """Both files, which name no folder of this machine: reasons of failures may."""
+    """All files, which name no folder of this machine: reasons of failures may."""
     document = json.loads(json.dumps(document).replace(f"{ROOT}/", ""))
+    pages, pictures = (ROOT / "docs", ROOT / "docs" / "_static") if folder == ROOT else (folder, folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_text_atomically(folder / "benchmarks.json", _text(document))
-    write_text_atomically(folder / "BENCHMARKS.md", markdown(document))
+    write_text_atomically(pages / "measured.md", markdown(document))
+    results = {
+        name: Result.from_dict(section["result"])
+        for name, section in document["sections"].items()
+        if "failure" not in section
+    }
+    drawn = [point for name in _DRAWN if name in results for point in results[name].points]
+    if drawn and _RATES in results:
+        draw(pictures / "gains.svg", drawn, results[_RATES].ratios)
 
 
 def _text(document: Mapping[str, Any]) -> str:
@@ -91,7 +107,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--with", nargs="+", default=[], metavar="NAME=VALUE", help="options of one section")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--virtual-gpu", type=Path, metavar="FILE", help="variables of tools/virtual_gpu")
-    parser.add_argument("--output", type=Path, help="folder of both files (default: the top)")
+    parser.add_argument("--output", type=Path, help="folder of all files (default: where they are published)")
     arguments = parser.parse_args(argv)
     arguments.pairs = getattr(arguments, "with")
     if arguments.pairs:
@@ -105,7 +121,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         chosen = arguments.sections or ()
         is_look = bool(arguments.pairs) or (arguments.quick and bool(chosen))
         is_published = not is_look and set(chosen) <= set(ACCEPTED)
-        arguments.output = ROOT if is_published else _LOOKS
+        arguments.output = ROOT if is_published else _BUILD / "results"
     return arguments
 
 
@@ -131,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             print(*lines_of(Result.from_dict(record["result"])), sep="\n")
         print(f"{name}: {record.get('failure', 'done')} ({record['seconds']:.0f} s)", flush=True)
-    print(f"wrote {arguments.output / 'BENCHMARKS.md'} and {written}")
+    print(f"wrote {written}")
     if failed:
         sys.exit(f"these sections did not end: {', '.join(failed)}")
 

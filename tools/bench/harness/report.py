@@ -1,65 +1,60 @@
-"""The suite's results in Markdown: on the terminal, and BENCHMARKS.md."""
+"""The suite's results in Markdown: on the terminal, and the page of what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from harness.result import Case, Result, Table
+from harness.result import Case, Claim, Result, Table
 
-_SHOWN = 12  # cases of each section; benchmarks.json has all
+_SHOWN = 6  # cases of each section; benchmarks.json has all
 
 
 def markdown(document: Mapping[str, Any]) -> str:
-    """BENCHMARKS.md of a whole ``benchmarks.json``."""
-    head = document["head"]
+    """The page of a whole ``benchmarks.json``: one section for each thing that is claimed."""
     lines = [
-        "# Benchmarks",
+        "# What was measured",
         "",
-        "Written by the benchmark suite; every number is in `benchmarks.json`, with its samples.",
-        "Medians are followed by their 95 % intervals; ratios are below 1 where ours is faster.",
+        "`make bench` wrote this page on an idle machine, and `benchmarks.json` with every ratio. Brackets",
+        "hold 95 % intervals. Ratios of times are below 1 where AUTOPLACE is faster.",
         "",
-        *_rows(("", ""), [(key, str(value)) for key, value in head.items()]),
-        "",
-        *_rows(
-            ("section", "seconds", "losing", "winning", "ratios"),
-            [_summary(name, section) for name, section in document["sections"].items()],
-        ),
+        *_rows(("", ""), [(key, str(value)) for key, value in document["head"].items()]),
     ]
     for name, section in document["sections"].items():
-        lines += ["", *_section(name, section), ""]
-    return "\n".join(lines)
-
-
-def _summary(name: str, section: Mapping[str, Any]) -> tuple[str, ...]:
-    seconds = f"{section['seconds']:.0f}"
-    if "failure" in section:
-        return name, seconds, "did not end", "", ""
-    result = section["result"]
-    return name, seconds, *(str(len(result[key])) for key in ("losing", "winning", "ratios"))
+        lines += ["", *_section(name, section)]
+    return "\n".join([*lines, ""])
 
 
 def _section(name: str, section: Mapping[str, Any]) -> list[str]:
     if "failure" in section:
         return [f"## {name}", "", f"**Did not end**: {_escaped(section['failure'])}"]
     result = Result.from_dict(section["result"])
-    run = f"`{result.command}`, {section['extent']}, commit {section['commit']}"
-    return [f"## {result.title}", "", run, *lines_of(result)]
+    shown = replace(result, tables=tuple(table for table in result.tables if table.published))
+    run = f"`{result.command}`: {section['seconds']:.0f} s at commit {section['commit']}"
+    return [f"## {result.title}", "", run, *lines_of(shown)]
 
 
 def lines_of(result: Result) -> list[str]:
-    """The tables, the cases and the remarks of one section."""
+    """The claims, the tables, the losing cases and the remarks of one section."""
     lines = []
+    if result.claims:
+        rows = [_claim(claim) for claim in result.claims]
+        lines += ["", *_rows(("claim", "measured", "at most", ""), rows)]
     for table in result.tables:
         lines += ["", *table_lines(table)]
-    for title, cases in (("Losing cases", result.losing), ("Winning cases", result.winning)):
-        lines += ["", f"**{_count(title, cases)}**"]
-        if cases:
-            rows = [(case.what, case.rival, f"{case.ratio:.3f}", case.detail) for case in cases[:_SHOWN]]
-            lines += ["", *_rows(("what", "against", "ratio", ""), rows)]
+    if result.cases:
+        lines += ["", f"**{_count('Losing cases', result.losing)}**"]
+    if result.losing:
+        rows = [(case.what, case.rival, f"{case.ratio:.3f}", case.detail) for case in result.losing[:_SHOWN]]
+        lines += ["", *_rows(("what", "against", "ratio", ""), rows)]
     if result.remarks:
         lines += ["", *(f"* {_escaped(remark)}" for remark in result.remarks)]
     return lines
+
+
+def _claim(claim: Claim) -> tuple[str, ...]:
+    return claim.what, f"{claim.reached:.3g}", f"{claim.limit:.3g}", "" if claim.holds else "**missed**"
 
 
 def table_lines(table: Table) -> list[str]:

@@ -22,12 +22,21 @@ to 1.04: what becomes quadratic is found, not less; ``measured`` is a ratio of t
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as it is printed; ``note`` is a sentence below it. Cells become text."""
+    """A table as it is printed. Cells become text.
+
+    Attributes:
+        title: Above it.
+        columns: Their headings.
+        rows: A cell for each column.
+        note: A sentence below it.
+        published: Whether it stands on the page of results; tables of every detail are printed alone.
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: Iterable[Sequence[object]]
     note: str = ""
+    published: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -55,6 +64,35 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What the documents say: a number, of which less is better, is at most ``limit``.
+
+    Attributes:
+        what: The number, in words.
+        limit: What is claimed.
+        reached: What was measured.
+    """
+
+    what: str
+    limit: float
+    reached: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measurement bears it out."""
+        return self.reached <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One network in the picture: seconds with OpenVINO's default, and ours over them."""
+
+    what: str
+    seconds: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One model or problem where ours lost or won: ``ratio`` is our time over the rival's."""
 
@@ -73,8 +111,10 @@ class Result:
         tables: Medians, intervals and numbers of samples.
         ratios: For the regression gate.
         cases: Where ours lost or won.
-        remarks: Sentences: bars that were met or missed, what could not be run and why.
-        data: Everything measured, for JSON only.
+        remarks: Sentences, such as what could not be run and why.
+        data: Everything measured, for the file of samples only.
+        claims: What the documents say, beside what was measured.
+        points: Networks for the picture.
         command: What a reader types to repeat it; the suite fills it in.
     """
 
@@ -84,6 +124,8 @@ class Result:
     cases: tuple[Case, ...] = ()
     remarks: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    points: tuple[Point, ...] = ()
     command: str = ""
 
     @property
@@ -99,7 +141,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         kept = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cases"}
-        lists = ("tables", "ratios", "losing", "winning")
+        lists = ("tables", "ratios", "losing", "winning", "claims", "points")
         return kept | {name: [asdict(item) for item in getattr(self, name)] for name in lists}
 
     @classmethod
@@ -111,7 +153,9 @@ class Result:
             ratios=tuple(Ratio(**ratio) for ratio in fields["ratios"]),
             cases=tuple(Case(**case) for case in (*fields["losing"], *fields["winning"])),
             remarks=tuple(fields["remarks"]),
-            data=fields["data"],
+            data=fields.get("data", {}),
+            claims=tuple(Claim(**claim) for claim in fields["claims"]),
+            points=tuple(Point(**point) for point in fields["points"]),
             command=fields["command"],
         )
 
@@ -129,11 +173,6 @@ def measured_ratio(name: str, interval: Interval, samples: int) -> Ratio:
 def geometric_mean(values: Sequence[float] | np.ndarray) -> float:
     """Of ratios or rates, all above 0."""
     return float(np.exp(np.mean(np.log(values))))
-
-
-def bar(what: str, limit: float, reached: float) -> str:
-    """A remark on something that was to be at most ``limit``."""
-    return f"{what}: {reached:.3g}, wanted at most {limit:g}{'' if reached <= limit else ': MISSED'}"
 
 
 def milliseconds(samples: Sequence[float] | np.ndarray) -> str:

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from harness.applications import each, opened
 from harness.process import Pieces
-from harness.result import Result, Table, bar, percent
+from harness.result import Claim, Result, Table, percent
 from ov_autoplace.application.candidates import fairness, predict, proposals
 from ov_autoplace.devices.widths import Cores
 from problems.applications import closed
@@ -46,13 +46,19 @@ def run(quick: bool, seed: int, applications: tuple[str, ...] = (), plans: int =
         rank = f"{spearmanr(predicted, measured).statistic:.2f}" if len(off) > 2 else ""
         too_fast = np.mean(predicted < measured)
         rows.append((name, len(off), percent(np.median(off)), percent(np.max(off)), rank, percent(too_fast)))
-    remarks = list(pieces.remarks)
+    remarks, claims = list(pieces.remarks), []
     if errors:
-        remarks.append(bar("error of predicted rates, median", _ERROR, float(np.median(errors))))
+        claims.append(Claim("error of predicted rates, median", _ERROR, float(np.median(errors))))
         remarks.append(f"error of the predicted rate of each model, median: {np.median(of_models):.3g}")
     columns = ("application", "plans", "median error %", "largest %", "rank correlation", "too optimistic %")
     table = Table("Seconds per request, as the mean over the models: predicted over measured", columns, rows)
-    return Result("Predicted rates of random plans", (table,), remarks=tuple(remarks), data={"found": found})
+    return Result(
+        "Predicted rates of random plans",
+        (table,),
+        remarks=tuple(remarks),
+        data={"found": found},
+        claims=tuple(claims),
+    )
 
 
 def predict_and_run(name: str, seed: int, count: int) -> dict[str, Any]:

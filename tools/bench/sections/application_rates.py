@@ -13,7 +13,7 @@ import numpy as np
 
 from harness.applications import OWN, decided, each
 from harness.process import Pieces
-from harness.result import Case, Result, Table, bar, geometric_mean
+from harness.result import Case, Claim, Result, Table, geometric_mean
 from problems.applications import OPEN, of_rates
 
 _TIMEOUT = 180.0
@@ -58,10 +58,13 @@ def result_of(
             cells.append(f"{scores[chosen]:.2f}, {best:.2f}")
         seconds = f"{one['decision_seconds']:.1f}"
         rows.append((name, chosen, f"{levels[chosen]:.2f}", rival, f"{gains[-1]:.2f}", *cells, seconds))
-    remarks = list(failures)
+    remarks, claims = list(failures), []
     if gains:
         what, mean = "headroom of OpenVINO's own settings over ours", 1 / geometric_mean(gains)
-        remarks.append(bar(what, 1 / wanted, mean) if wanted else f"{what}: {mean:.3g}")
+        if wanted:
+            claims.append(Claim(what, 1 / wanted, mean))
+        else:
+            remarks.append(f"{what}: {mean:.3g}")
     scored = ("score: plan, best of OpenVINO's",) * any("scores" in one for one in found.values())
     columns = (
         "application",
@@ -74,7 +77,14 @@ def result_of(
         "decision s",
     )
     table = Table("The largest factor on all rates with which deadlines are kept", columns, rows)
-    return Result(title, (table,), (), tuple(cases), tuple(remarks), {"found": dict(found)})
+    return Result(
+        title,
+        (table,),
+        cases=tuple(cases),
+        remarks=tuple(remarks),
+        data={"found": dict(found)},
+        claims=tuple(claims),
+    )
 
 
 def decide_and_load(name: str, seed: int) -> dict[str, Any]:

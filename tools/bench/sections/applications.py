@@ -16,7 +16,7 @@ import numpy as np
 
 from harness.applications import DEFAULT, OWN, decided, each
 from harness.process import Pieces
-from harness.result import Case, Result, Table, bar, geometric_mean, interval_cell, measured_ratio
+from harness.result import Case, Claim, Result, Table, geometric_mean, interval_cell, measured_ratio
 from ov_autoplace._base.statistics import Interval, paired_ratio
 from ov_autoplace.plan.decision import Load
 from problems.applications import CLOSED, HELD_OUT, closed
@@ -133,18 +133,26 @@ def result_of(found: Mapping[str, Mapping[str, Any]], seed: int, failures: Seque
         "below the bound",
         "decision s",
     )
-    remarks = list(failures)
+    remarks, claims = list(failures), []
     if found:
         for what, wanted in _WANTED.items():
             mean = geometric_mean(gains[what])
-            remarks.append(bar(f"rates {what}, inverse of the geometric mean", 1 / wanted, 1 / mean))
+            claims.append(Claim(f"rates {what}, inverse of the geometric mean", 1 / wanted, 1 / mean))
         mean = geometric_mean(tails)
-        remarks.append(bar("99th percentile over the best of OpenVINO's own settings", _TAIL, mean))
-        remarks.append(
-            bar("distance from the capacity bound, median", _DISTANCE, float(np.median(distances)))
+        claims.append(Claim("99th percentile over the best of OpenVINO's own settings", _TAIL, mean))
+        claims.append(
+            Claim("distance from the capacity bound, median", _DISTANCE, float(np.median(distances)))
         )
-        remarks.append(bar("error of predicted rates, median", _ERROR, float(np.median(errors))))
+        claims.append(Claim("error of predicted rates, median", _ERROR, float(np.median(errors))))
         remarks.append(f"worse than {_NEVER_BELOW} of the best rival: {', '.join(losses) or 'none'}")
     table = Table("Rates of all models, geometric mean", columns, rows)
     data = {"seed": seed, "found": dict(found)}
-    return Result("Several models at once", (table,), tuple(ratios), tuple(cases), tuple(remarks), data)
+    return Result(
+        "Several models at once",
+        (table,),
+        tuple(ratios),
+        tuple(cases),
+        tuple(remarks),
+        data,
+        tuple(claims),
+    )

@@ -26,7 +26,7 @@ import zoo
 from harness.environment import PAIRS, core_of
 from harness.process import Failure, Pieces, in_child
 from harness.race import know_transfers
-from harness.result import Result, Table, bar
+from harness.result import Claim, Result, Table
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.place import place_fitted
@@ -72,12 +72,13 @@ def run(
     pieces = Pieces(_TIMEOUT)
     pieces("transfers", know_transfers, pair="alias")
     found = {name: one for name in names if (one := pieces(name, first_compilation, name=name)) is not None}
-    table, remarks = _first(found)
+    table, claims = _first(found)
     cold, remark = cold_cache(2 if quick else cold_rounds, processes)
     return Result(
         "First compilation on AUTOPLACE",
         (table, cold),
-        remarks=(*remarks, remark, *pieces.remarks),
+        remarks=(remark, *pieces.remarks),
+        claims=tuple(claims),
         data={"first": found},
     )
 
@@ -121,8 +122,8 @@ def _decided(core: ov.Core, model: ov.Model, options: PlacerOptions) -> list[Pla
     return placements
 
 
-def _first(found: dict[str, dict[str, Any]]) -> tuple[Table, list[str]]:
-    rows, remarks = [], []
+def _first(found: dict[str, dict[str, Any]]) -> tuple[Table, list[Claim]]:
+    rows, claims = [], []
     shares: dict[str, list[float]] = {"one device proven best": [], "raced": []}
     for name, one in found.items():
         wanted = 1 + 3 * one["alone"] if one["proven"] else _BUDGET_SECONDS + 4 * one["alone"]
@@ -133,10 +134,10 @@ def _first(found: dict[str, dict[str, Any]]) -> tuple[Table, list[str]]:
     for kind, of_kind in shares.items():
         if of_kind:
             what = f"{kind}, {len(of_kind)} models, share of what is wanted"
-            remarks.append(bar(f"{what}, median", 1.0, float(np.median(of_kind))))
-            remarks.append(bar(f"{what}, largest", 2.0, max(of_kind)))
+            claims.append(Claim(f"{what}, median", 1.0, float(np.median(of_kind))))
+            claims.append(Claim(f"{what}, largest", 2.0, max(of_kind)))
     columns = ("model", "devices' own s", "AUTOPLACE s", "wanted s", "share", "answer", "chosen")
-    return Table("First compile on AUTOPLACE, transfers known", columns, rows), remarks
+    return Table("First compile on AUTOPLACE, transfers known", columns, rows), claims
 
 
 def cold_compilation(folder: str, process: int) -> bool:

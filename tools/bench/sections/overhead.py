@@ -37,7 +37,7 @@ import zoo
 from harness.environment import core_of
 from harness.process import Pieces
 from harness.race import session_of
-from harness.result import Case, Ratio, Result, Table, bar, interval_cell, measured_ratio
+from harness.result import Case, Claim, Ratio, Result, Table, interval_cell, measured_ratio
 from networks.builder import NetworkBuilder
 from ov_autoplace._base.statistics import median_interval, paired_ratio
 from ov_autoplace._core import Profiler
@@ -108,7 +108,8 @@ def run(
         tables=(Table("Medians and 95 % intervals", columns, rows),),
         ratios=tuple(ratios),
         cases=tuple(cases),
-        remarks=(*_bars(found, ratios, is_full=size == "full"), *pieces.remarks),
+        remarks=tuple(pieces.remarks),
+        claims=tuple(_claims(found, ratios, is_full=size == "full")),
         data={title: {way: s.tolist() for way, s in ways.items()} for title, ways in found.items()},
     )
 
@@ -127,23 +128,23 @@ def _rows(title: str, ways: dict[str, np.ndarray]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _bars(found: dict[str, dict[str, np.ndarray]], ratios: Sequence[Ratio], is_full: bool) -> list[str]:
-    """What is wanted, beside what was reached."""
-    bars = []
+def _claims(found: dict[str, dict[str, np.ndarray]], ratios: Sequence[Ratio], is_full: bool) -> list[Claim]:
+    """What the documents say, beside what was reached."""
+    claims = []
     if (ways := found.get("profiler")) is not None:
         added = [float(np.median(ways[way] - ways["bare"])) for way in ("profiler", "python")]
-        bars.append(bar("the profiler's share of what a Python loop adds", _SHARE, added[0] / added[1]))
+        claims.append(Claim("the profiler's share of what a Python loop adds", _SHARE, added[0] / added[1]))
     if (ways := found.get("executor")) is not None:
         extra = float(np.median(ways["one lane"] - ways["plain"]))
-        bars.append(bar("the op over a plain model, us", _OP_US, 1e6 * extra))
+        claims.append(Claim("the op over a plain model, us", _OP_US, 1e6 * extra))
         handed = float(np.median(ways["two lanes"] - ways["one lane"])) / 2
-        bars.append(bar("a hand-over between lanes, us", _HAND_OVER_US, 1e6 * handed))
+        claims.append(Claim("a hand-over between lanes, us", _HAND_OVER_US, 1e6 * handed))
     if is_full:  # small models show what every compilation costs
-        bars += [bar(r.name, _COMPILATION, r.value) for r in ratios if r.name.startswith("second")]
+        claims += [Claim(r.name, _COMPILATION, r.value) for r in ratios if r.name.startswith("second")]
     if (ways := found.get("import")) is not None:
         alone, both = ways.values()
-        bars.append(bar("importing ov_autoplace, ms", _IMPORT_MS, 1e3 * float(np.median(both - alone))))
-    return bars
+        claims.append(Claim("importing ov_autoplace, ms", _IMPORT_MS, 1e3 * float(np.median(both - alone))))
+    return claims
 
 
 def _microseconds(seconds: np.ndarray) -> str:

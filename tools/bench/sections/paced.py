@@ -29,7 +29,7 @@ import openvino as ov
 import zoo
 from harness.process import Pieces, shared_folder
 from harness.race import Load, Race, race
-from harness.result import Case, Result, Table, bar, interval_cell, milliseconds
+from harness.result import Case, Claim, Result, Table, interval_cell, milliseconds
 from model_checks import inputs_in_range
 from networks.builder import NetworkBuilder
 from ov_autoplace.devices.names import is_emulated
@@ -236,7 +236,7 @@ def _table(kernels: Mapping[str, float], scale: float) -> str:
 def _result(
     found: Mapping[str, Mapping[str, Any]], speed: float, seed: int, failures: Sequence[str]
 ) -> Result:
-    rows, cases, remarks = [], [], list(failures)
+    rows, cases, claims = [], [], []
     for name, outcome in found.items():
         raced, load = Race.from_dict(outcome["race"]), Load.STEADY
         samples = raced.samples[load]
@@ -252,8 +252,8 @@ def _result(
         rows.append((name, outcome["submodels"], *cells, interval_cell(gain), interval_cell(over_best)))
         if name == _TWO_BRANCHES:
             what = "two equal branches, the executor over HETERO with the same placement"
-            remarks.append(bar(what, 1 / _LEAST_GAIN, 1 / gain.median))
-        remarks.append(bar(f"error of the prediction for {name}", _MOST_ERROR, abs(errors[_OVERLAP])))
+            claims.append(Claim(what, 1 / _LEAST_GAIN, 1 / gain.median))
+        claims.append(Claim(f"error of the prediction for {name}", _MOST_ERROR, abs(errors[_OVERLAP])))
     columns = (
         "network", "submodels", "CPU ms", "paced GPU ms", "executor ms", "HETERO, same placement ms",
         "error %", "HETERO's error %", "HETERO over executor", "executor over the best device",
@@ -266,6 +266,7 @@ def _result(
         "CPU beside a paced GPU (emulated)",
         (Table("One request on both devices at once", columns, rows, note),),
         cases=tuple(cases),
-        remarks=tuple(remarks),
+        remarks=tuple(failures),
+        claims=tuple(claims),
         data={"seed": seed, "speed": speed, "networks": dict(found)},
     )

@@ -21,7 +21,7 @@ from control_groups import ControlGroup, NoGroupError, control_group
 from harness.environment import PAIRS, core_of
 from harness.process import Pieces
 from harness.race import session_of, sustained
-from harness.result import Case, Result, Table, bar, geometric_mean
+from harness.result import Case, Claim, Result, Table, geometric_mean
 from ov_autoplace.graph.passes import NAMED, formed, static_shapes
 from ov_autoplace.plan.plan import WholePlan
 
@@ -114,7 +114,7 @@ def result_of(
     found: Mapping[float, Mapping[str, Mapping[str, Any]]], seed: int, failures: Sequence[str]
 ) -> Result:
     """What :func:`compare` found by quota and network, and whether it is as wanted."""
-    rows, cases, remarks = [], [], list(failures)
+    rows, cases, claims, remarks = [], [], [], list(failures)
     for cores, networks in found.items():
         rates: list[float] = []
         worse: list[str] = []
@@ -138,11 +138,11 @@ def result_of(
             named = ", ".join(short) or "none"
             remarks.append(f"1 core: above 1 ms and less than {_BETTER:g} times better: {named}")
             mean = geometric_mean(rates)
-            remarks.append(bar(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / mean))
+            claims.append(Claim(f"1 core: {PLAIN}'s rate over ours, geometric mean", 1 / _FASTER, 1 / mean))
     columns = (
         "network", "cores", f"{PLAIN} median ms", "rate [of a turn]", f"{PLAIN} p99 ms", f"{OURS} p99 ms",
         "better", "plan", "decision s",
     )  # fmt: skip
     table = Table(f"{OURS} over {PLAIN} under quotas", columns, rows)
     data = {"seed": seed, "found": {f"{cores:g}": dict(networks) for cores, networks in found.items()}}
-    return Result("Quotas of processor time", (table,), (), tuple(cases), tuple(remarks), data)
+    return Result("Quotas of processor time", (table,), (), tuple(cases), tuple(remarks), data, tuple(claims))

@@ -21,7 +21,7 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from harness.process import Pieces, in_child
-from harness.result import Result, Table, bar
+from harness.result import Claim, Result, Table
 from problems.models import MODELS
 
 _MODELS = (
@@ -57,23 +57,29 @@ def run(quick: bool, seed: int, models: tuple[str, ...] = ()) -> Result:
     columns = ("network", *(f"{what} s" for what in _COLUMNS))
     rows = [(name, *(f"{one[what]:.2f}" for what in _COLUMNS)) for name, one in found.items()]
     tables = [Table("The first and later compiles, each network by itself", columns, rows)]
-    remarks = list(pieces.remarks)
+    claims = []
     if found:
         over = {what: [one[what] - one["CPU"] for one in found.values()] for what in _COLUMNS}
-        remarks.append(bar("behind over CPU, s, median", 0.1, float(np.median(over["behind"]))))
-        remarks.append(bar("behind again over CPU, s, median", 0.05, float(np.median(over["behind again"]))))
-        remarks.append(bar("now, s, median", 1.2, float(np.median([one["now"] for one in found.values()]))))
-        remarks.append(bar("now, s, longest", 2.5, max(one["now"] for one in found.values())))
+        claims.append(Claim("behind over CPU, s, median", 0.1, float(np.median(over["behind"]))))
+        claims.append(Claim("behind again over CPU, s, median", 0.05, float(np.median(over["behind again"]))))
+        claims.append(Claim("now, s, median", 1.2, float(np.median([one["now"] for one in found.values()]))))
+        claims.append(Claim("now, s, longest", 2.5, max(one["now"] for one in found.values())))
     if many is not None:
         title = f"{len(small)} networks in one program"
         row = (title, *(f"{many[what]:.2f}" for what in _COLUMNS))
         tables.append(Table("All of them together", columns, [row]))
-        remarks.append(bar(f"{title}, behind, s", 1.0, many["behind"]))
+        claims.append(Claim(f"{title}, behind, s", 1.0, many["behind"]))
     if beside is not None:
-        remarks.append(bar("inferences while a decision is made behind, median over before", 1.03, beside[0]))
-        remarks.append(bar("the same, 99th percentile", 1.3, beside[1]))
+        claims.append(Claim("inferences beside a decision behind, median over before", 1.03, beside[0]))
+        claims.append(Claim("the same, 99th percentile", 1.3, beside[1]))
     data = {"found": found, "many": many, "beside": beside}
-    return Result("Starts of programs", tuple(tables), (), (), tuple(remarks), data)
+    return Result(
+        "Starts of programs",
+        tuple(tables),
+        remarks=tuple(pieces.remarks),
+        data=data,
+        claims=tuple(claims),
+    )
 
 
 def _in_program(function: Any, arguments: dict[str, Any], timeout: float | None) -> Any:

@@ -1,0 +1,63 @@
+"""What operations cost before anything is measured: the network of costs beside the roofline.
+
+Networks that nothing was trained on were measured once on each kind of device (``data/costs``), so that this
+needs no measuring. A device is known as ``calibrate`` measured it, or as it tells of itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import ROOT
+from harness.result import Claim, Result, Table, exact_ratio
+from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.training.costs import is_validation, judge, part
+
+_DATA, _SHIPPED = ROOT / "data" / "costs", ROOT / "ov_autoplace" / "cost" / "autoplace-costs.npz"
+_HELD_OUT = "held-out-"
+_KNOWN = ("calibrated", "as it tells of itself")
+_TYPICAL = 1.5  # factor, at most, as the documents say
+
+
+def run(quick: bool, seed: int) -> Result:
+    """A row for each file, rival and way in which a device is known.
+
+    Args:
+        quick: The held-out networks of one file.
+        seed: Not used: nothing here is random.
+    """
+    rivals = {"roofline": None, "network": CostNetwork.load(_SHIPPED)}
+    rows, ratios, claims = [], [], []
+    for path in sorted(_DATA.glob(f"{_HELD_OUT}*.npz" if quick else "*.npz"))[: 1 if quick else None]:
+        title, samples = _judged(path)
+        for known, how in enumerate(_KNOWN):
+            for rival, network in rivals.items():
+                found = judge(samples, network, known)
+                s = found.summary()
+                shares = (f"{100 * s[key]:.0f}" for key in ("p90_error", "ratio_error"))
+                factors = (f"{s[key]:.2f}" for key in ("typical", "worst", "rank", "regret", "worst_regret"))
+                rows.append((title, rival, how, *factors, *shares))
+                if network is not None:
+                    what = f"{title}, {how}: typical factor"
+                    ratios.append(exact_ratio(what, s["typical"], len(found.factors)))
+                    if path.stem.startswith(_HELD_OUT):
+                        claims.append(Claim(what, _TYPICAL, s["typical"]))
+    columns = ("networks", "by", "device", "typical factor", "worst", "rank of kernels", "width chosen")
+    columns += ("worst width", "90th percentile of errors %", "error of ratios %")
+    note = "The width that is predicted to be fastest takes so many times what the fastest one takes."
+    return Result(
+        "Costs before anything is measured",
+        (Table("Latencies of whole networks", columns, rows, note),),
+        tuple(ratios),
+        claims=tuple(claims),
+    )
+
+
+def _judged(path: Path) -> tuple[str, CostSamples]:
+    """Networks of a file that nothing was trained on, and what they are."""
+    samples = CostSamples.load(path)
+    if path.stem.startswith(_HELD_OUT):
+        return f"{path.stem}, {len(samples.networks)}", samples
+    samples = part(samples, is_validation)
+    return f"a tenth of {path.stem}, {len(samples.networks)}", samples

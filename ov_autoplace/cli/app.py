@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -30,6 +30,7 @@ from ov_autoplace.cli import (
     pretrain,
 )
 from ov_autoplace.cli.console import fail, log_handler, make_writable, print_json, print_sentence
+from ov_autoplace.cli.examples import epilog
 from ov_autoplace.errors import AutoplaceError
 
 __all__ = ["app", "run"]
@@ -38,26 +39,42 @@ _INTERRUPTED = 130
 
 app = typer.Typer(
     name="ov-autoplace",
-    help="Decides which device runs each operation of an OpenVINO model.",
+    help="Decides how OpenVINO models run on a computer, and proves it by measuring that nothing is slower.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # whose tables take ten lines for an option where a terminal has 80 columns
 )
-app.command("devices", short_help="What this machine has.")(devices.devices)
-app.command("calibrate", short_help="Measure this machine once: a target profile.")(calibrate.calibrate)
-app.command("collect", short_help="Measure what operations cost here, to learn from.")(collect.collect)
-app.command("cache", short_help="What was measured of transfers here, and is kept.")(cache.cache)
-app.command("annotate", short_help="Decide, and write the model with its placement.")(annotate.annotate)
-app.command("bench", short_help="Run devices, AUTO, HETERO and AUTOPLACE in turns.")(bench.bench)
-app.add_typer(application.application, name="application", short_help="Several models on one machine.")
-app.command("explain", short_help="Which op runs where, what it costs, and why.")(explain.explain)
-app.command("compare", short_help="Two --json answers side by side.")(compare.compare)
-app.command("finetune", short_help="Train a policy on latencies of your own models.")(finetune.finetune)
-app.command("pretrain", short_help="Train the network of costs.")(pretrain.pretrain)
-app.add_typer(fleet.fleet, name="fleet", short_help="The same on machines somewhere on the network, by Ray.")
-app.command("extension", short_help="Where the library for other programs is.")(extension.extension)
-app.command("build-native", short_help="Build that library for another OpenVINO.")(extension.build)
+
+
+def _command(name: str, short_help: str, function: Callable[..., None]) -> None:
+    app.command(name, short_help=short_help, epilog=epilog(name))(function)
+
+
+_command("devices", "What this machine has.", devices.devices)
+_command("calibrate", "Measure this machine once: a target profile.", calibrate.calibrate)
+_command("collect", "Measure what operations cost here, to learn from.", collect.collect)
+_command("cache", "What was measured of transfers here, and is kept.", cache.cache)
+_command("annotate", "Decide, and write the model with its placement.", annotate.annotate)
+_command("bench", "Run devices, AUTO, HETERO and AUTOPLACE in turns.", bench.bench)
+app.add_typer(
+    application.application,
+    name="application",
+    short_help="Several models on one machine.",
+    epilog=epilog("application"),
+)
+_command("explain", "Which op runs where, what it costs, and why.", explain.explain)
+_command("compare", "Two --json answers side by side.", compare.compare)
+_command("finetune", "Train a network on latencies of your own models.", finetune.finetune)
+_command("pretrain", "Train the network of costs.", pretrain.pretrain)
+app.add_typer(
+    fleet.fleet,
+    name="fleet",
+    short_help="The same on machines somewhere on the network, by Ray.",
+    epilog=epilog("fleet"),
+)
+_command("extension", "Where the library for other programs is.", extension.extension)
+_command("build-native", "Build that library for another OpenVINO.", extension.build)
 app.command(
     "benchmark_app",
     short_help="OpenVINO's own, which knows -d AUTOPLACE here.",

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from ov_autoplace.cli import arguments
 from ov_autoplace.cli.console import print_json, print_sentence, show
+from ov_autoplace.cli.examples import epilog
 from ov_autoplace.cli.outputs import (
     ReportFile,
     check_distinct,
@@ -44,7 +45,11 @@ class _Group(TyperGroup):
 application = typer.Typer(cls=_Group, no_args_is_help=True, rich_markup_mode=None)
 
 
-@application.command(_DECIDE, short_help="Decide how several models share this machine (need not be said).")
+@application.command(
+    _DECIDE,
+    short_help="Decide how several models share this machine (need not be said).",
+    epilog=epilog("application decide"),
+)
 def decide(
     files: Annotated[
         list[Path],
@@ -107,7 +112,11 @@ def decide(
     print_sentence(f"decided in {sum(decision.seconds.values()):.1f} s; wrote {path}")
 
 
-@application.command("export", short_help="Say a plan in the words of a program that is not ours.")
+@application.command(
+    "export",
+    short_help="Say a plan in the words of a program that is not ours.",
+    epilog=epilog("application export"),
+)
 def export(
     plan: _PlanFile,
     genai: Annotated[
@@ -152,7 +161,9 @@ def export(
         print_sentence(code.rstrip())
 
 
-@application.command("run", short_help="Start a program on the cores of one model of a plan.")
+@application.command(
+    "run", short_help="Start a program on the cores of one model of a plan.", epilog=epilog("application run")
+)
 def run(
     plan: _PlanFile,
     model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="Its name in the plan.")],

@@ -10,6 +10,7 @@ import typer
 from ov_autoplace._base.text import counted
 from ov_autoplace.cli import arguments, fleet_annotate, fleet_calibrate
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
+from ov_autoplace.cli.examples import epilog
 from ov_autoplace.cli.fleet_options import Address, member_values
 
 __all__ = ["fleet"]
@@ -21,7 +22,11 @@ fleet = typer.Typer(
 )
 
 
-@fleet.command("devices", short_help="Which machines there are, of which kinds, with which devices.")
+@fleet.command(
+    "devices",
+    short_help="Which machines there are, of which kinds, with which devices.",
+    epilog=epilog("fleet devices"),
+)
 def devices(
     ray: Address,
     facts: Annotated[
@@ -79,7 +84,9 @@ def devices(
             print_sentence(f"  {fact}")
 
 
-@fleet.command("join", short_help="Let this machine be measured on by a cluster.")
+@fleet.command(
+    "join", short_help="Let this machine be measured on by a cluster.", epilog=epilog("fleet join")
+)
 def join(
     address: Annotated[
         str,
@@ -111,7 +118,11 @@ def join(
         )
 
 
-fleet.command("calibrate", short_help="A target profile for each kind of machine.")(fleet_calibrate.calibrate)
-fleet.command("annotate", short_help="Decide for each kind of machine, and write its annotated model.")(
-    fleet_annotate.annotate
-)
+fleet.command(
+    "calibrate", short_help="A target profile for each kind of machine.", epilog=epilog("fleet calibrate")
+)(fleet_calibrate.calibrate)
+fleet.command(
+    "annotate",
+    short_help="Decide for each kind of machine, and write its annotated model.",
+    epilog=epilog("fleet annotate"),
+)(fleet_annotate.annotate)

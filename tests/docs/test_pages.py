@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from places import ROOT
 
@@ -17,6 +21,7 @@ import pages
 import reference
 
 from ov_autoplace.cli.app import app
+from ov_autoplace.cli.examples import EXAMPLES
 from ov_autoplace.decide.options import PROPERTY_NAMES, PlacerOptions
 
 DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
@@ -127,6 +132,41 @@ def test_the_command_line_page_has_every_command() -> None:
     for group in groups:
         below = re.findall(rf"^### `ov-autoplace {group.name} ([\w-]+)`$", page, re.MULTILINE)
         assert below == [command.name for command in group.typer_instance.registered_commands]
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", *DOCUMENTS], ids=lambda path: path.name)
+def test_every_command_on_a_page_is_one_that_there_is(document: Path) -> None:
+    for block in re.findall(
+        r"^```(?:sh|console)?\n(.*?)^```$", document.read_text(encoding="utf-8"), re.M | re.S
+    ):
+        for line in block.replace("\\\n", " ").splitlines():
+            found = re.match(r"(?:\$ )?(?:\w+=(?:\"[^\"]*\"|\S*) )*ov-autoplace (.*)", line.strip())
+            if found:
+                _parse(shlex.split(found[1], comments=True))
+
+
+def test_every_command_has_two_examples_that_it_understands() -> None:
+    for command, examples in EXAMPLES.items():
+        assert len(set(examples)) == 2
+        for example in examples:
+            named = command.removesuffix(" decide").split()
+            assert shlex.split(example)[: len(named)] == named
+            _parse(shlex.split(example))
+
+
+def _parse(arguments: list[str]) -> None:
+    """Names of commands and options are looked up, files and values are not.
+
+    Raises:
+        Exception: There is no such command or option.
+    """
+    command: Any = typer.main.get_command(app)
+    words = list(itertools.takewhile(lambda word: word not in ("|", ">", "&&"), arguments))
+    words = [word for word in words if word not in ("--help", "--debug", "--version")]
+    while words and hasattr(command, "commands"):
+        command = command.commands[words.pop(0) if words[0] in command.commands else "decide"]
+    if command.name != "benchmark_app":
+        command.make_parser(typer.Context(command)).parse_args(words)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

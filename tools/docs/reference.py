@@ -116,6 +116,7 @@ def command_line_markdown() -> str:
     )
     # Its list of commands cuts the descriptions off, and the site has a table of contents.
     text = re.sub(r"\*\*Commands\*\*:\n\n(?:\*.*\n)+\n", "", done.stdout)
+    text = re.sub(r"\x08\n(Examples:\n(?:  .*\n?)+)", r"```sh\n\1```\n", text)
     # Two hyphens in prose would become a dash.
     text = re.sub(r"(`[^`\n]*`)|(--[a-z][a-z-]*)", lambda m: m[1] or f"`{m[2]}`", text)
     return text.removeprefix("# `ov-autoplace`\n\n")

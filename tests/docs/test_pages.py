@@ -136,13 +136,11 @@ def test_the_command_line_page_has_every_command() -> None:
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", *DOCUMENTS], ids=lambda path: path.name)
 def test_every_command_on_a_page_is_one_that_there_is(document: Path) -> None:
-    for block in re.findall(
-        r"^```(?:sh|console)?\n(.*?)^```$", document.read_text(encoding="utf-8"), re.M | re.S
-    ):
-        for line in block.replace("\\\n", " ").splitlines():
-            found = re.match(r"(?:\$ )?(?:\w+=(?:\"[^\"]*\"|\S*) )*ov-autoplace (.*)", line.strip())
-            if found:
-                _parse(shlex.split(found[1], comments=True))
+    text = document.read_text(encoding="utf-8").replace("\\\n", " ")
+    for language, block in re.findall(r"^```(sh|console|)\n(.*?)^```$", text, re.M | re.S):
+        prompt = r"\$ " if language == "console" else ""
+        for line in re.findall(rf"^{prompt}(?:\w+=(?:\"[^\"]*\"|\S*) )*ov-autoplace (.*)$", block, re.M):
+            _parse(shlex.split(line, comments=True))
 
 
 def test_every_command_has_two_examples_that_it_understands() -> None:

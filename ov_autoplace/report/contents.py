@@ -68,10 +68,21 @@ class Contents:
     application: ApplicationPlan | None = None
 
 
+_NEXT = (
+    'compile the model with core.compile_model(model, "AUTOPLACE"), or write the answer into it with '
+    "ov-autoplace annotate"
+)
+_NEXT_OF_MANY = (
+    'compile each model with core.compile_model(model, "AUTOPLACE", {"AUTOPLACE_APPLICATION": plan}), where '
+    "plan is the file that ov-autoplace application wrote"
+)
+
+
 def application_contents(title: str, answer: ApplicationPlan) -> Contents:
     """A page about several models at once."""
     assert answer.decision is not None
-    return Contents(title, answer.decision.reason, tuple(facts(answer)), application=answer)
+    known = (*facts(answer), ("next", _NEXT_OF_MANY))
+    return Contents(title, answer.decision.reason, known, application=answer)
 
 
 def placement_contents(answer: Answer, measured: MeasuredRun | None = None) -> Contents:
@@ -85,7 +96,7 @@ def placement_contents(answer: Answer, measured: MeasuredRun | None = None) -> C
     return Contents(
         title=answer.title,
         answer="; ".join(filter(None, (decision.reason, answer.measured_here))),
-        facts=tuple(answer.facts()),
+        facts=(*answer.facts(), ("next", _NEXT)),
         candidates=answer.rows,
         rate_bound=decision.rate_bound,
         explanation=answer.explanation,

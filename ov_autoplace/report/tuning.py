@@ -60,6 +60,7 @@ def finetune_contents(result: FinetuneResult, model: ov.Model | None = None) -> 
             ("policy", str(result.checkpoint)),
             *((("not reached", ", ".join(result.not_reached)),) if result.not_reached else ()),
             *how,
+            ("next", "compile the annotated model in the folder of the run on AUTOPLACE"),
         ),
         candidates=candidates,
         explanation=explanation,

@@ -141,6 +141,7 @@ def test_a_page_of_one_device_compares_no_devices(tmp_path: Path) -> None:
         "Placement",
     ]
     assert "One device runs the whole model." in text
+    assert "<dt>next</dt>" in text
     assert "transfers" not in "".join(re.findall(r'<p class="note">.*?</p>', text))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ov_autoplace.measure.collect import NamedModel
 
-__all__ = ["collect"]
+__all__ = ["collect", "named_models"]
 
 
 def collect(
@@ -59,7 +59,7 @@ def collect(
         check_model_file(path)
     with made_folder(output.parent), progress_bar() as progress:
         samples = measure(
-            _named(core, models), output, core, names, label=label, seconds=seconds, progress=progress
+            named_models(core, models), output, core, names, label=label, seconds=seconds, progress=progress
         )
     found = {"networks": len(samples.networks), "measurements": len(samples.measurements)}
     if as_json:
@@ -68,7 +68,7 @@ def collect(
         print_sentence(f"{output}: {found['networks']} networks, {found['measurements']} measurements")
 
 
-def _named(core: ov.Core, paths: list[Path]) -> Iterator[NamedModel]:
+def named_models(core: ov.Core, paths: Sequence[Path]) -> Iterator[NamedModel]:
     """The models, each by its path and what it computes: a file that changed is another network."""
     from ov_autoplace.devices.models import read_model
     from ov_autoplace.graph.model_hash import model_hash

@@ -36,6 +36,10 @@ EXAMPLES = {
         "fleet annotate model.xml --ray 10.0.0.1:6379 -o placed/",
         "fleet annotate model.xml --ray 10.0.0.1:6379 -o placed/ --resume",
     ),
+    "fleet collect": (
+        "fleet collect a.xml b.xml --ray 10.0.0.1:6379 -o costs/",
+        "fleet collect a.xml b.xml --ray 10.0.0.1:6379 -o costs/ --seconds 1800",
+    ),
     "extension": ("extension", "extension --json"),
     "build-native": ("build-native", "build-native --json"),
 }

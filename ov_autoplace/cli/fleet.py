@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ov_autoplace._base.text import counted
-from ov_autoplace.cli import arguments, fleet_annotate, fleet_calibrate
+from ov_autoplace.cli import arguments, fleet_annotate, fleet_calibrate, fleet_collect
 from ov_autoplace.cli.console import print_json, print_sentence, print_table
 from ov_autoplace.cli.examples import epilog
 from ov_autoplace.cli.fleet_options import Address, member_values
@@ -126,3 +126,8 @@ fleet.command(
     short_help="Decide for each kind of machine, and write its annotated model.",
     epilog=epilog("fleet annotate"),
 )(fleet_annotate.annotate)
+fleet.command(
+    "collect",
+    short_help="What operations cost on each kind of machine, to learn from.",
+    epilog=epilog("fleet collect"),
+)(fleet_collect.collect)

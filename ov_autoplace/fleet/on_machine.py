@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 import openvino as ov
 
 from ov_autoplace._base.budget import Budget
+from ov_autoplace._base.files import temporary_folder
 from ov_autoplace.cost.target_json import target_text
 from ov_autoplace.decide.confirmation import Confirmation, confirm
 from ov_autoplace.decide.costs import CostSource
@@ -26,11 +28,13 @@ from ov_autoplace.fleet.measurement import Measurement, names_digest
 from ov_autoplace.fleet.models import local_model
 from ov_autoplace.graph.prepare import prepare
 from ov_autoplace.measure.calibrate import calibrate as measured_target
+from ov_autoplace.measure.collect import NamedModel
+from ov_autoplace.measure.collect import collect as collect_costs
 from ov_autoplace.measure.counting import count_devices
 from ov_autoplace.plan.fitting import fit
 from ov_autoplace.plan.placement import Placement
 
-__all__ = ["calibrate", "count", "place"]
+__all__ = ["calibrate", "collect", "count", "place"]
 
 _log = logging.getLogger("ov_autoplace")
 _SECONDS = 10.0  # to race the answer, where the user says nothing
@@ -132,6 +136,27 @@ def calibrate(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]
         isolation=options.isolation,
     )
     return {"target": target_text(target)}
+
+
+def collect(request: Mapping[str, Any], data: Sequence[Any]) -> dict[str, Any]:
+    """Measure what the operations of models cost on this machine.
+
+    Args:
+        request: ``devices``; ``models``, each with ``name``, ``family`` and ``model`` (its digest);
+            ``seconds``, after which no further one is begun.
+        data: XML and weights of each model in turn.
+    """
+    core = ov.Core()
+    parts = zip(request["models"], data[::2], data[1::2], strict=True)
+    models = (
+        NamedModel(one["name"], one["family"], read_model(core, local_model(one["model"], files)))
+        for one, *files in parts
+    )
+    with temporary_folder() as folder:
+        path = folder / "costs.npz"
+        devices = resolve_devices(core, request["devices"])
+        collect_costs(models, path, core, devices, seconds=request["seconds"])
+        return {"costs": base64.b64encode(path.read_bytes()).decode("ascii")}
 
 
 def _opened(request: Mapping[str, Any], data: Sequence[Any]) -> tuple[Machine, ov.Model]:

@@ -21,6 +21,7 @@ import pytest
 
 from command_line import Command
 from ov_autoplace._version import __version__
+from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.cost.table_json import load_table
 from ov_autoplace.fleet.connection import _join, connected
 from ov_autoplace.plan.annotation import annotated_placement
@@ -129,6 +130,20 @@ def test_calibrate_writes_a_target_for_each_kind(
             "annotate", small_ir, "--target", kind["target"], "--mode", "zero-shot", "-o", tmp_path, "--json"
         )
         assert outcome.json()["devices"] == kind["devices"]
+
+
+def test_collect_writes_what_a_machine_of_each_kind_measured(
+    fleet: Command, small_ir: Path, tmp_path: Path
+) -> None:
+    report = fleet("collect", small_ir, "-o", tmp_path / "out", "--json").json()
+
+    assert len(report["kinds"]) == 2
+    for kind in report["kinds"]:
+        (path,) = kind["costs"].values()
+        samples = CostSamples.load(path)
+        assert [network.family for network in samples.networks] == [small_ir.stem]
+        settings = {samples.settings[m.setting].name for m in samples.measurements}
+        assert settings == {setting.name for setting in samples.settings} != set()
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def collect(
     resume: Resume = False,
     as_json: arguments.Json = False,
 ) -> None:
-    """Measure what operations cost on the machines of each kind, and write OUTPUT/MACHINE.npz for pretrain."""
+    """Measure what operations cost on each kind of machine, and write OUTPUT/MACHINE.npz for pretrain."""
     check_folder(output)
     import openvino as ov
 

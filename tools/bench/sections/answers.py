@@ -147,7 +147,7 @@ CONTESTS = {
         "cpu",
         "usual",
         ("zoo/lstm_lm", "zoo/mobilenet_v2", "zoo/unet", "light/squeezenet"),
-        {"answer": {}},
+        {"answer": {}, "zero-shot": {"mode": "ZERO_SHOT"}},
         "devices",
         (Load.STEADY, Load.PAUSED),
         claimed=dict(zip((band for _, band in _BANDS), (0.75, 0.90, 0.95, 1.01), strict=True)),

@@ -40,7 +40,7 @@ def test_documents_and_the_gate_name_sections_and_options_that_there_are():
             options = re.search(r'--with((?: (?:"[^"]*"|\w+=\S+))+)', found[2])
             if options:
                 options_of(sections[0], shlex.split(options[1]))
-    assert {"rivals", "solvers", "width"} <= named
+    assert {"placement", "rivals"} <= named
 
 
 def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_against_themselves(tmp_path):
@@ -69,7 +69,7 @@ def test_sections_that_are_run_are_written_beside_each_other_and_pass_the_gate_a
 def test_a_section_that_is_not_there_is_refused_with_those_that_are(capsys):
     with pytest.raises(SystemExit):
         suite.main(["--sections", "powr"])
-    assert "there is no section powr; there are placement" in capsys.readouterr().err
+    assert "there is no section powr; there are width" in capsys.readouterr().err
 
 
 def test_the_picture_is_the_same_file_for_the_same_results(tmp_path):

@@ -38,7 +38,7 @@ SCHEMA = 1
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction; what is larger is no estimate any more."""
-# Distance from the nearest descriptor of training, as the root mean square over the features. Two calibrations
+# Distance from the nearest descriptor of training, as a root mean square over the features. Two calibrations
 # of one processor are up to 0.05 apart.
 _FAR = 0.06
 

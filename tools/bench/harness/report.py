@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from textwrap import shorten
 from typing import Any
 
 from harness.result import Case, Claim, Result, Table
 
 _SHOWN = 6  # cases of each section; benchmarks.json has all
+_LONGEST = 400  # characters of a remark: an error may be a page
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -49,7 +51,7 @@ def lines_of(result: Result) -> list[str]:
         rows = [(case.what, case.rival, f"{case.ratio:.3f}", case.detail) for case in result.losing[:_SHOWN]]
         lines += ["", *_rows(("what", "against", "ratio", ""), rows)]
     if result.remarks:
-        lines += ["", *(f"* {_escaped(remark)}" for remark in result.remarks)]
+        lines += ["", *(f"* {_escaped(shorten(remark, _LONGEST))}" for remark in result.remarks)]
     return lines
 
 

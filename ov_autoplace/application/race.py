@@ -1,8 +1,8 @@
 """The race of an application: plans run all of it in turns, and who wins.
 
-Where any load has a rate, the *headroom* decides: the largest factor on all rates with which every deadline is
-kept. Otherwise the rates of the closed loops decide, as their weighted geometric mean; of plans that are about
-as fast, the one with the lowest 99th percentile of latencies wins.
+Where any load has a rate, the *headroom* decides: the largest factor on all rates with which every deadline
+is kept. Otherwise the rates of the closed loops decide, as their weighted geometric mean; of plans that are
+about as fast, the one with the lowest 99th percentile of latencies wins.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ periods is stopped in all of them on any number of threads."""
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
 # Where costs are learned: a width that is predicted to take so many times as long is not faster. Half of the
-# networks that the shipped network was not trained on are so, and one in a hundred of those is faster, by 6 %.
+# networks that the shipped one was not trained on are so, and one in a hundred of those is faster, by 6 %.
 _SURELY_SLOWER = 1.2
 # No model runs faster than at so many times the rates that are assumed for a machine without a profile.
 _FASTER_THAN_ASSUMED = 2.0

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Devices", "Json", "Model", "Target"]
+__all__ = ["Devices", "Json", "Model", "Models", "Target"]
 
 Model = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", show_default=False, help="IR (.xml), ONNX or any file that OpenVINO reads."
     ),
+]
+Models = Annotated[
+    list[Path],
+    typer.Argument(metavar="MODEL...", show_default=False, help="IR, ONNX, or any file that OpenVINO reads."),
 ]
 Devices = Annotated[
     str | None,

@@ -21,12 +21,7 @@ __all__ = ["collect", "named_models"]
 
 
 def collect(
-    models: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="MODEL...", show_default=False, help="IR, ONNX, or any file that OpenVINO reads."
-        ),
-    ],
+    models: arguments.Models,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="The file to write; what it holds is not measured again."),

@@ -13,7 +13,6 @@ from ov_autoplace.cli.console import print_json, print_table
 from ov_autoplace.cli.fleet_options import (
     Address,
     Kinds,
-    MachinesPerKind,
     OutputFolder,
     Resume,
     fleet_run,
@@ -25,18 +24,12 @@ from ov_autoplace.cli.outputs import check_folder, made_folder
 
 __all__ = ["collect"]
 
-_GRACE = (
-    2.0  # so many times the seconds may pass before another machine tries it: devices are calibrated, too
-)
+# Devices are calibrated besides: so many times the seconds may pass before another machine tries it.
+_GRACE = 2.0
 
 
 def collect(
-    models: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="MODEL...", show_default=False, help="IR, ONNX, or any file that OpenVINO reads."
-        ),
-    ],
+    models: arguments.Models,
     *,
     ray: Address,
     output: OutputFolder,
@@ -44,7 +37,9 @@ def collect(
         float, typer.Option("--seconds", min=1.0, help="After so long a machine begins no further model.")
     ] = 600.0,
     kinds: Kinds = None,
-    machines: MachinesPerKind = 1,
+    machines: Annotated[
+        int, typer.Option("--machines", min=1, help="Measure on so many machines of a kind at most.")
+    ] = 1,
     resume: Resume = False,
     as_json: arguments.Json = False,
 ) -> None:

@@ -79,7 +79,7 @@ class OpInputs:
         head = kernel_heads(ops)
         kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
         elements = np.array([float(math.prod(max(dim, 1) for dim in shape)) for shape in ops.shapes])
-        unit = _unit_seconds(device)
+        unit = _unit_of(_op_seconds(device))
         columns = [
             _log(ops.flops, 10),
             _log(ops.weight_bytes, 10),
@@ -109,8 +109,9 @@ def descriptor(device: DeviceProfile) -> NDArray[np.float32]:
     These are times of whole ops, which are what was measured. How they are divided into work and overhead
     differs from one calibration to the next.
     """
-    unit = _unit_seconds(device)
-    times = np.log(_op_seconds(device) / unit) / _TIME_SCALE
+    seconds = _op_seconds(device)
+    unit = _unit_of(seconds)
+    times = np.log(seconds / unit) / _TIME_SCALE
     overhead = math.log(device.op_overhead_seconds / unit + 0.01) / _TIME_SCALE
     threads = math.log2(max(device.threads, 1)) / 4
     waiting = device.synchronisation_seconds * math.log2(max(device.threads, 1)) / unit
@@ -125,9 +126,9 @@ def _op_seconds(device: DeviceProfile) -> FloatArray:
     return np.asarray(device.op_overhead_seconds + work / np.stack(rates), dtype=np.float64)
 
 
-def _unit_seconds(device: DeviceProfile) -> float:
-    """The unit of all times: the geometric mean of what light ops take."""
-    return float(np.exp(np.log(_op_seconds(device)[:, 0]).mean()))
+def _unit_of(seconds: FloatArray) -> float:
+    """The unit of all times: the geometric mean of what light ops take, of :func:`_op_seconds`."""
+    return float(np.exp(np.log(seconds[:, 0]).mean()))
 
 
 def _dimension(ops: OpGraph, axis: int) -> FloatArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness import ROOT
+from cost_training import DATA, HELD_OUT, SHIPPED
 from harness.result import Claim, Result, Table, exact_ratio
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.learned import CostNetwork, Prediction
@@ -17,8 +17,6 @@ from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.training.costs import Predictor, is_validation, judge, part
 
-_DATA, _SHIPPED = ROOT / "data" / "costs", ROOT / "ov_autoplace" / "cost" / "autoplace-costs.npz"
-_HELD_OUT = "held-out-"
 _KNOWN = ("calibrated", "as it tells of itself")
 _TYPICAL = 1.5  # factor, at most, as the documents say
 
@@ -30,13 +28,13 @@ def run(quick: bool, seed: int) -> Result:
         quick: The held-out networks of one file.
         seed: Not used: nothing here is random.
     """
-    network = CostNetwork.load(_SHIPPED)
+    network = CostNetwork.load(SHIPPED)
     rivals: dict[str, Predictor | None] = {
         "roofline": None,
         "network": _AsUsed(network),
     }
     rows, ratios, claims = [], [], []
-    for path in sorted(_DATA.glob(f"{_HELD_OUT}*.npz" if quick else "*.npz"))[: 1 if quick else None]:
+    for path in sorted(DATA.glob(f"{HELD_OUT}*.npz" if quick else "*.npz"))[: 1 if quick else None]:
         title, samples = _judged(path)
         for known, how in enumerate(_KNOWN):
             for rival, predictor in rivals.items():
@@ -48,7 +46,7 @@ def run(quick: bool, seed: int) -> Result:
                 if isinstance(predictor, _AsUsed):
                     what = f"{title}, {how}: typical factor"
                     ratios.append(exact_ratio(what, s["typical"], len(found.factors)))
-                    if path.stem.startswith(_HELD_OUT):
+                    if path.stem.startswith(HELD_OUT):
                         claims.append(Claim(what, _TYPICAL, s["typical"]))
     columns = ("networks", "by", "device", "typical factor", "worst", "rank of kernels", "width chosen")
     columns += ("worst width", "90th percentile of errors %", "error of ratios %")
@@ -77,7 +75,7 @@ class _AsUsed:
 def _judged(path: Path) -> tuple[str, CostSamples]:
     """Networks of a file that nothing was trained on, and what they are."""
     samples = CostSamples.load(path)
-    if path.stem.startswith(_HELD_OUT):
+    if path.stem.startswith(HELD_OUT):
         return f"{path.stem}, {len(samples.networks)}", samples
     samples = part(samples, is_validation)
     return f"a tenth of {path.stem}, {len(samples.networks)}", samples

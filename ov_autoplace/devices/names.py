@@ -106,8 +106,8 @@ def bare_core() -> ov.Core:
     """A new Core that knows what OpenVINO finds by itself, whatever devices the environment adds.
 
     One that loads a plugin is to be kept: when it goes, OpenVINO ends the threads of all models that are gone
-    and waits for them with Python's lock held. A thread that has yet to let go of a callback needs that lock,
-    and the program would hang. Reading models and asking what is registered loads none.
+    and waits for them with Python's lock held. A thread that has yet to drop a request needs that lock, and
+    the program would hang. Reading models and asking what is registered loads none.
     """
     core = ov.Core()
     setattr(core, EXTRA_DEVICES, True)

@@ -17,14 +17,9 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 # Which programs show nothing with a release, because it does not have their faults. A release that is not
 # listed counts as having all of them, so that what it mended is seen.
-_NO_HANG = {"core_and_callback"}
 ABSENT = {
-    "2025.4.0": {"attention_bf16", *_NO_HANG},  # it refuses to compile the model
-    "2025.4.1": {"attention_bf16", *_NO_HANG},
-    "2026.0.0": _NO_HANG,
-    "2026.1.0": _NO_HANG,
-    "2026.2.0": _NO_HANG,
-    "2026.2.1": _NO_HANG,
+    "2025.4.0": {"attention_bf16"},  # it refuses to compile the model
+    "2025.4.1": {"attention_bf16"},
 }
 
 # What a processor has on which a fault was seen, and what it has not, as /proc/cpuinfo calls it.

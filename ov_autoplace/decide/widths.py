@@ -30,7 +30,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
 from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.plan import WholePlan
@@ -60,7 +60,9 @@ _SURELY_SLOWER = 1.2
 _FASTER_THAN_ASSUMED = 2.0
 
 
-def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
+def widths_for(
+    machine: Machine, device: str, model: ov.Model, *, is_compiled_apart: bool = True
+) -> tuple[Width, ...]:
     """The widths that a model may be given on a device, the narrowest first.
 
     None where the user chose how many threads there are, on a single core, and for a model whose shapes are
@@ -70,9 +72,10 @@ def widths_for(machine: Machine, device: str, model: ov.Model) -> tuple[Width, .
         machine: The devices.
         device: One of them.
         model: With its shape computations folded.
+        is_compiled_apart: Whether a child process compiles the model first, which may end it.
     """
     widths = possible_widths(machine, device, model)
-    if not widths or not can_fail(model):
+    if not widths or not (can_fail(model) or (not is_compiled_apart and can_crash_on_one_thread(model))):
         return widths
     return tuple(replace(width, in_caller=width.threads == 1) for width in widths)
 
@@ -145,8 +148,7 @@ def estimated_widths(
 ) -> tuple[float, list[tuple[Width, float]]]:
     """What the ops of a model are estimated to take on a device and on parts of its threads, in seconds.
 
-    A part of certain cores is left out, since profiles know threads and not which cores they are on. A single
-    thread is the caller's: nothing was compiled, so the setting is the one that compiles nothing otherwise.
+    A part of certain cores is left out, since profiles know threads and not which cores they are on.
 
     Args:
         machine: The devices.
@@ -155,11 +157,8 @@ def estimated_widths(
         graph: Its ops.
     """
     profile = (machine.target or generic_target(machine.core, machine.devices)).device(device)
-    widths = [
-        replace(width, in_caller=width.threads == 1)
-        for width in possible_widths(machine, device, model)
-        if not width.cores
-    ]
+    able = widths_for(machine, device, model, is_compiled_apart=False)
+    widths = [width for width in able if not width.cores]
     whole, *parts = estimates(graph, [profile, *(profile.on_threads(width.threads) for width in widths)])
     return whole.total, [(width, part.total) for width, part in zip(widths, parts, strict=True)]
 

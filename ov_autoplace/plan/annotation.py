@@ -18,6 +18,7 @@ import openvino as ov
 from ov_autoplace.devices.conditions import processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
+from ov_autoplace.graph.failing import can_crash_on_one_thread
 from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
 from ov_autoplace.plan.partition import completed
 from ov_autoplace.plan.placement import Placement
@@ -157,9 +158,8 @@ def annotated_placement(model: ov.Model) -> Placement | None:
 def _annotated_plan(model: ov.Model, placement: Placement, is_as_written: bool) -> Plan:
     """How a model runs: on the width in its summary, where it has one.
 
-    One thread of its own is a setting that was seen to compile this very model, with the OpenVINO and on the
-    processor that are named beside it. In any other case it becomes the one that compiles a model as OpenVINO
-    does by itself.
+    One thread of its own was seen to compile this very model, with the OpenVINO and on the processor that are
+    named beside it. In any other case a model of which that is not certain runs in the calling thread.
     """
     if not model.has_rt_info([_SUMMARY_KEY, "width"]):
         return placement.plan
@@ -177,8 +177,9 @@ def _annotated_plan(model: ov.Model, placement: Placement, is_as_written: bool) 
         and model.has_rt_info([_SUMMARY_KEY, "width_for"])
         and _text(model, "width_for") == _compiler()
     )
-    chosen = width if was_seen or width.threads > 1 else replace(width, in_caller=True)
-    return WholePlan(placement.devices[0], chosen)
+    if width.threads == 1 and not was_seen and can_crash_on_one_thread(model):
+        width = replace(width, in_caller=True)
+    return WholePlan(placement.devices[0], width)
 
 
 def _text(model: ov.Model, key: str) -> str:

@@ -315,7 +315,14 @@ class _Compiler:
         with writing_blobs(machine.core, config) as native:
             own, given = {**native, **threads, **plan.properties}, formed(model, (UNTIE,))
             tell_constants_apart(machine.core, given, plan.device.rpartition(":")[2].split(","), own)
-            compiled = self._compile_native(given, plan.device, own)
+            try:
+                compiled = self._compile_native(given, plan.device, own)
+            except RuntimeError as cause:
+                if not threads or plan.width != Width(1):
+                    raise
+                # The one setting under which some releases refuse what they compile otherwise.
+                _log.info("%s cannot run the model: %s", plan.name, openvino_reason(cause.__cause__ or cause))
+                return self.compile_whole(WholePlan(plan.device, Width(1, in_caller=True)))
         if threads.get("NUM_STREAMS") != "0":
             return compiled
         # In the calling thread, a CPU says of itself that it has none.

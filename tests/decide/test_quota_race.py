@@ -298,11 +298,11 @@ def test_a_decision_names_the_quota(two_cores):
 def test_an_estimate_and_a_short_budget_leave_no_more_threads_than_the_quota_pays_for(two_cores, monkeypatch):
     model = zoo.build("mobilenet_v2", "full")
     estimated = ov_autoplace.place(model, "CPU", mode="ZERO_SHOT")
-    assert estimated.plan.width == Width(1, in_caller=True)
+    assert estimated.plan.width == Width(1)
     assert estimated.decision.quota == ONE_CORE
     monkeypatch.setattr(WholePlan, "all_properties", property(lambda _: pytest.fail("it was compiled")))
     short = ov_autoplace.place(model, "CPU", time_budget_ms=1)
-    assert short.plan.width == Width(1, in_caller=True)
+    assert short.plan.width == Width(1)
 
 
 def test_a_decision_of_one_quota_is_not_used_under_another(two_cores, tmp_path: Path, monkeypatch):

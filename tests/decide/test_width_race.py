@@ -247,6 +247,14 @@ def test_models_that_can_fail_run_in_the_calling_thread(two_cores):
     assert widths_for(machine(), "CPU", selecting) == (Width(1, in_caller=True),)
 
 
+def test_models_that_nobody_compiled_run_there_where_they_could_crash(two_cores):
+    attention = prepare(zoo.build("bert_base", "small")).model
+    assert widths_for(machine(), "CPU", attention) == (Width(1),)
+    assert widths_for(machine(), "CPU", attention, is_compiled_apart=False) == (Width(1, in_caller=True),)
+    convolutions = prepare(zoo.build("resnet50", "small")).model
+    assert widths_for(machine(), "CPU", convolutions, is_compiled_apart=False) == (Width(1),)
+
+
 def test_shapes_that_are_not_known_decide_no_width(two_cores):
     x = ops.parameter([-1, 16], np.float32, name="x")
     model = ov.Model([ops.result(ops.tanh(x))], [x])
@@ -257,7 +265,7 @@ def test_shapes_that_are_not_known_decide_no_width(two_cores):
 def test_estimates_weigh_waiting_against_work(two_cores):
     """Small convolutions wait for each other's threads more than they work."""
     tiny = ov_autoplace.place(zoo.build("mobilenet_v2", "small"), "CPU", mode="ZERO_SHOT")
-    assert tiny.plan.width == Width(1, in_caller=True)  # which compiles nothing otherwise than on all threads
+    assert tiny.plan.width == Width(1)
     assert tiny.decision.kind is Kind.NARROW_PREDICTED
     assert ov_autoplace.place(large(), "CPU", mode="ZERO_SHOT").plan.width is None
 

@@ -1,6 +1,9 @@
-"""Which models can fail while they run, against what OpenVINO raises."""
+"""Which models can fail while they run or crash the compiler, against what OpenVINO does."""
 
 from __future__ import annotations
+
+import sys
+from multiprocessing import get_context
 
 import numpy as np
 import openvino as ov
@@ -8,7 +11,8 @@ import pytest
 from openvino import opset13 as ops
 
 import zoo
-from ov_autoplace.graph.failing import can_fail
+from ov_autoplace.devices.widths import Width
+from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
 from ov_autoplace.graph.passes import FOLDED, run_passes
 
 ZERO = np.int64(0)
@@ -79,6 +83,18 @@ def _recurrent() -> ov.Node:
     return node.output(0)
 
 
+def inputs_of(result: ov.Node) -> list[ov.Node]:
+    stack, found, seen = [result], {}, set()
+    while stack:
+        node = stack.pop()
+        if node.get_instance_id() not in seen:
+            seen.add(node.get_instance_id())
+            stack += [value.get_node() for value in node.input_values()]
+            if node.get_type_name() == "Parameter":
+                found[node.get_friendly_name()] = node
+    return list(found.values())
+
+
 BUILDERS = [value for name, value in list(globals().items()) if name.startswith("_") and callable(value)]
 
 
@@ -86,16 +102,9 @@ BUILDERS = [value for name, value in list(globals().items()) if name.startswith(
 @pytest.mark.parametrize("build", BUILDERS, ids=lambda build: build.__name__)
 def test_what_openvino_raises_is_foreseen(build):
     result = build()
-    inputs, stack, seen = {}, [getattr(result, "get_node", lambda: result)()], set()
-    while stack:
-        node = stack.pop()
-        if node.get_instance_id() not in seen:
-            seen.add(node.get_instance_id())
-            stack += [value.get_node() for value in node.input_values()]
-            if node.get_type_name() == "Parameter":
-                inputs[node.get_friendly_name()] = node
-    model = ov.Model([ops.result(result)], list(inputs.values()))
-    values = [DATA if name == "data" else np.full(list(p.shape), BEYOND) for name, p in inputs.items()]
+    inputs = inputs_of(getattr(result, "get_node", lambda: result)())
+    model = ov.Model([ops.result(result)], inputs)
+    values = [DATA if p.get_friendly_name() == "data" else np.full(list(p.shape), BEYOND) for p in inputs]
     request = ov.Core().compile_model(model, "CPU").create_infer_request()
     try:
         request.infer(values)
@@ -122,3 +131,102 @@ def test_state_bodies_and_selection_can(name):
 def test_a_dynamic_shape_can_fail():
     x = ops.parameter([-1, 8], np.float32)
     assert can_fail(ov.Model([ops.relu(x)], [x]))
+
+
+def product(value: ov.Node, size: int = 16) -> ov.Node:
+    return ops.matmul(value, np.full((value.get_output_shape(0)[-1], size), 0.1, np.float32), False, False)
+
+
+def _plain() -> ov.Node:
+    return ops.softmax(product(ops.relu(ops.add(product(data()), np.ones(16, np.float32)))), 1)
+
+
+def _one_product() -> ov.Node:
+    x = data()
+    value = product(ops.add(x, ops.relu(x)))
+    return ops.add(value, ops.relu(value))
+
+
+def _beside_each_other() -> ov.Node:
+    x = data()
+    return ops.add(product(x), product(ops.relu(x)))
+
+
+def _read_twice() -> ov.Node:
+    value = product(product(data()))
+    return ops.multiply(value, ops.relu(value))
+
+
+def _read_between() -> ov.Node:
+    value = product(data())
+    return ops.add(product(ops.relu(value)), value)
+
+
+def _joined() -> ov.Node:
+    x = data()
+    return ops.add(product(product(x), 8), x)
+
+
+def _attention() -> ov.Node:
+    x = data()
+    return ops.matmul(ops.softmax(ops.matmul(x, ops.relu(x), False, True), 1), x, False, False)
+
+
+@pytest.mark.parametrize(
+    ("build", "can"),
+    [
+        (_plain, False),
+        (_one_product, False),
+        (_beside_each_other, False),
+        (_read_twice, True),
+        (_read_between, True),
+        (_joined, True),
+        (_attention, True),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_products_that_are_merged_with_more_than_a_chain_can_crash(build, can):
+    result = build()
+    assert can_crash_on_one_thread(ov.Model([ops.result(result)], inputs_of(result))) is can
+
+
+def random_products(seed: int) -> ov.Model:
+    """Products, and what is computed element by element, of two inputs; plain chains more often than not."""
+    random = np.random.default_rng(seed)
+    sizes = (8, 16, 64)
+    inputs = [ops.parameter([4, 16], np.float32) for _ in range(2)]
+    values = list(inputs)
+    alone = (ops.relu, ops.tanh, ops.exp, lambda value: ops.softmax(value, 1))
+    for _ in range(int(random.integers(3, 16))):
+        value = values[-1] if random.random() < 0.9 else values[random.integers(len(values))]
+        size = value.get_output_shape(0)[1]
+        fitting = [other for other in values if other.get_output_shape(0)[1] == size]
+        draw = random.random()
+        if draw < 0.5:
+            values.append(product(value, int(random.choice(sizes))))
+        elif draw < 0.9:
+            values.append(alone[random.integers(len(alone))](value))
+        else:
+            values.append(ops.add(value, fitting[random.integers(len(fitting))]))
+    ends = [value for value in values[2:] if not value.output(0).get_target_inputs()]
+    return ov.Model(ends, inputs)
+
+
+def compile_safe_ones(seeds: range) -> None:
+    """Ends the process where OpenVINO's compiler crashes, and with 2 where few models are safe."""
+    core = ov.Core()
+    models = [random_products(seed) for seed in seeds]
+    safe = [model for model in models if not can_crash_on_one_thread(model)]
+    for model in safe:
+        core.compile_model(model, "CPU", Width(1).properties)
+    sys.exit(0 if len(safe) > len(seeds) / 3 else 2)
+
+
+@pytest.mark.seeds(0, 8, cost=15)
+def test_the_others_do_not_crash_the_compiler(seed):
+    child = get_context("spawn").Process(
+        target=compile_safe_ones, args=(range(200 * seed, 200 * seed + 200),)
+    )
+    child.start()
+    child.join()
+    assert child.exitcode == 0

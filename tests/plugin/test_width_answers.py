@@ -123,12 +123,25 @@ def test_threads_that_are_asked_for_win_over_an_annotation():
 
 def test_what_was_not_seen_to_compile_here_runs_in_the_calling_thread():
     """A changed model, another OpenVINO or another processor may be one on which the compiler crashes."""
-    other = annotated(zoo.build("mobilenet_v2", "small"), ONE)
+    other = annotated(tokenised(), ONE)
+    assert annotated_placement(other).plan.width == ONE
     other.set_rt_info("OpenVINO 2025.0 on Another Processor", ["autoplace", "width_for"])
     assert annotated_placement(other).plan.width == CALLER
-    changed = PrePostProcessor(annotated(zoo.build("mobilenet_v2", "small"), ONE))
+    changed = PrePostProcessor(annotated(tokenised(), ONE))
     changed.input(0).tensor().set_element_type(ov.Type.u8)
     assert annotated_placement(changed.build()).plan.width == CALLER
+    convolutions = PrePostProcessor(annotated(zoo.build("mobilenet_v2", "small"), ONE))
+    convolutions.input(0).tensor().set_element_type(ov.Type.u8)
+    assert annotated_placement(convolutions.build()).plan.width == ONE, "these cannot crash it"
+
+
+def test_what_cannot_be_compiled_for_one_thread_runs_in_the_calling_thread(monkeypatch):
+    given = annotated(zoo.build("mobilenet_v2", "small"), ONE)
+    impossible = {**ONE.properties, "SNIPPETS_MODE": "UNHEARD_OF"}
+    original = Width.properties.fget
+    monkeypatch.setattr(Width, "properties", property(lambda w: impossible if w == ONE else original(w)))
+    compiled = ov.Core().compile_model(given, "AUTOPLACE:CPU")
+    assert (compiled.get_property("NUM_STREAMS"), compiled.get_property("INFERENCE_NUM_THREADS")) == (0, 1)
 
 
 @pytest.mark.parametrize("text", ["many", "0", "2+caller", ""])

@@ -23,6 +23,7 @@ from ov_autoplace.decide.widths import (
 )
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.graph.failing import can_crash_on_one_thread
 from ov_autoplace.measure.sustained import race_seconds
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.findings import Finding, Kind
@@ -90,8 +91,8 @@ class Widths(Stage):
         quota = context.machine.quota
         is_same_device = np.array_equal(found[0].assignment, verdict.winner.assignment)
         if quota is not None and is_same_device and not any(c.times or c.dropped for c in found):
-            # Nothing was compiled, so the setting is the one that compiles nothing otherwise.
-            found = [_in_caller(c) if c.plan.width == Width(1) else c for c in found]
+            if can_crash_on_one_thread(context.prepared.model):  # nothing was compiled
+                found = [_in_caller(c) if c.plan.width == Width(1) else c for c in found]
             return _by_estimate(verdict, found, quota, "the time budget ended before they could be run")
         failed = [c for c in found if c.dropped and c.plan.width == Width(1)]
         if not failed or answer.winner is not verdict.winner:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ov_autoplace.cost.analytic import kernel_heads
 from ov_autoplace.cost.features import OpInputs
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
@@ -55,7 +54,7 @@ class Kernels:
     @classmethod
     def of(cls, ops: OpGraph, device: DeviceProfile) -> Kernels:
         """All kernels of a network."""
-        inputs, head = OpInputs.of(ops, device), kernel_heads(ops)
+        inputs, head = OpInputs.of(ops, device), ops.head
         heads = np.unique(head)
         return cls(inputs, heads, np.bincount(head, weights=inputs.seconds, minlength=len(ops))[heads])
 
@@ -140,7 +139,7 @@ def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
                 of_kernel = np.bincount(m.kernel_of[runs], own[runs], len(m.kernel_seconds))
                 seconds = np.zeros(len(ops))
                 seconds[runs] = (m.kernel_seconds / of_kernel)[m.kernel_of[runs]] * own[runs]
-                by_head = np.bincount(kernel_heads(ops), seconds, len(ops))[kernels.heads]
+                by_head = np.bincount(ops.head, seconds, len(ops))[kernels.heads]
                 yield kernels, by_head > 0, by_head
 
 

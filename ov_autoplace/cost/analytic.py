@@ -1,7 +1,7 @@
 """The analytic cost table: a roofline of a target, without compiling anything.
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (:func:`kernel_heads`), which takes
+Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (:attr:`OpGraph.head`), which takes
 the longer of its arithmetic and its memory traffic::
 
     seconds = max(sum over its ops of flop / rate(class of the op),
@@ -33,7 +33,6 @@ __all__ = [
     "Roofline",
     "analytic_table",
     "group_seconds",
-    "kernel_heads",
     "op_classes",
     "op_roofline",
     "target_table",
@@ -64,22 +63,8 @@ _CLASSES: dict[str, tuple[str, float]] = {
     "GroupConvolutionBackpropData": (_DEPTHWISE, 0.7),
 }
 
-# Ops that a device resolves before it runs, or by giving a tensor another name.
-_FREE = frozenset(
-    {"Parameter", "Constant", "Result", "Reshape", "Squeeze", "Unsqueeze", "ShapeOf", "Identity"}
-)
-
 # Ops that read some rows of a table.
 _LOOKING_UP = frozenset({"Gather", "GatherElements", "GatherND", "EmbeddingBagOffsets", "EmbeddingBagPacked"})
-
-# Ops that compute element by element, in the kernel that makes what they read.
-_ELEMENT_BY_ELEMENT = """
-Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Clamp Cos Cosh Divide Elu Erf Exp FakeQuantize
-Floor Gelu HSigmoid HSwish HardSigmoid Log Maximum Minimum Mish Mod Multiply Negative PRelu Power
-Relu Round Selu Sigmoid Sign Sin Sinh SoftPlus SoftSign Sqrt SquaredDifference Subtract Swish Tan
-Tanh
-"""
-_FUSED = frozenset(_ELEMENT_BY_ELEMENT.split())
 
 _INTEGER_PRECISIONS = frozenset({"i8", "u8", "i4", "u4"})
 
@@ -152,12 +137,12 @@ class Roofline:
     @classmethod
     def of(cls, ops: OpGraph, device: DeviceProfile) -> Roofline:
         """The roofline of a device."""
-        head, copy = kernel_heads(ops), device.rate("copy")
+        head, copy = ops.head, device.rate("copy")
         weights = np.bincount(head, weights=_read_weights(ops), minlength=len(ops))
         exchanged = _exchanged_bytes(ops, head)
         total = weights.sum(keepdims=True)
         memory = weights / copy.at(total) + exchanged / copy.at(exchanged)
-        runs = np.bincount(head, weights=_is_busy(ops), minlength=len(ops)) > 0
+        runs = np.bincount(head, weights=ops.is_busy, minlength=len(ops)) > 0
         steps = np.bincount(head, weights=np.maximum(ops.steps - 1, 0), minlength=len(ops))
         return cls(
             _arithmetic_seconds(ops, device),
@@ -176,28 +161,6 @@ class Roofline:
 def op_classes(ops: OpGraph) -> tuple[str, ...]:
     """Class of each op, whose rate its arithmetic takes, length N."""
     return tuple(_CLASSES.get(op_type, (_ELEMENTWISE, 1.0))[0] for op_type in ops.op_types)
-
-
-def kernel_heads(ops: OpGraph) -> IntArray:
-    """First op of the kernel that computes each op, by what devices fuse, ``int32[N]``.
-
-    An op that computes element by element is computed where its operand is made, if nobody else reads that: a
-    device writes it down once. Ops that only rename a tensor begin a kernel of their own that takes no time.
-    """
-    head = np.arange(len(ops), dtype=np.int32)
-    readers = np.bincount(ops.edges[:, 0], minlength=len(ops))
-    sizes = [np.prod(np.abs(shape)) for shape in ops.shapes]
-    kinds = ops.op_types
-    for producer, consumer in ops.edges.tolist():
-        # Edges are by consumer, and the last of its operands that was made wins.
-        if (
-            kinds[consumer] in _FUSED
-            and readers[producer] == 1
-            and kinds[producer] not in _FREE
-            and sizes[producer] == sizes[consumer]
-        ):
-            head[consumer] = head[producer]
-    return head
 
 
 def op_roofline(ops: OpGraph, device: DeviceProfile) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -242,7 +205,3 @@ def _arithmetic_seconds(ops: OpGraph, device: DeviceProfile) -> FloatArray:
         flops = ops.flops[members]
         seconds[members] = flops / (share * device.rate(op_class, own).at(flops))
     return seconds
-
-
-def _is_busy(ops: OpGraph) -> BoolArray:
-    return np.array([op_type not in _FREE for op_type in ops.op_types], dtype=np.bool_)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.cost.analytic import kernel_heads, op_roofline
+from ov_autoplace.cost.analytic import op_roofline
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
 
@@ -76,9 +76,8 @@ class OpInputs:
         N = len(ops)
         arithmetic, memory, overhead = op_roofline(ops, device)
         seconds = np.maximum(arithmetic, memory) + overhead
-        head = kernel_heads(ops)
+        head = ops.head
         kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
-        elements = np.array([float(math.prod(max(dim, 1) for dim in shape)) for shape in ops.shapes])
         unit = _unit_of(_op_seconds(device))
         columns = [
             _log(ops.flops, 10),
@@ -88,7 +87,7 @@ class OpInputs:
             _log(ops.steps, 5),
             np.array([len(shape) for shape in ops.shapes]) / 4,
             *(_log(_dimension(ops, axis), 5) for axis in (-1, 1, 0)),
-            _log(ops.flops / np.maximum(elements, 1.0), 5),
+            _log(ops.flops / np.maximum(ops.elements, 1.0), 5),
             head == np.arange(N),
             _log(np.bincount(ops.edges[:, 0], minlength=N), 1),
             _log(np.bincount(ops.edges[:, 1], minlength=N), 1),

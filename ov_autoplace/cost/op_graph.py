@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
+from ov_autoplace._base.arrays import BoolArray, FloatArray, IntArray, frozen_array
 from ov_autoplace.graph.rules import GraphView
 
 if TYPE_CHECKING:
     from ov_autoplace.graph.computation_graph import ComputationGraph
 
 __all__ = ["OpGraph"]
+
+# Ops that a device resolves before it runs, or by giving a tensor another name.
+_FREE = frozenset(
+    {"Parameter", "Constant", "Result", "Reshape", "Squeeze", "Unsqueeze", "ShapeOf", "Identity"}
+)
+
+# Ops that compute element by element, in the kernel that makes what they read.
+_ELEMENT_BY_ELEMENT = """
+Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Clamp Cos Cosh Divide Elu Erf Exp FakeQuantize
+Floor Gelu HSigmoid HSwish HardSigmoid Log Maximum Minimum Mish Mod Multiply Negative PRelu Power
+Relu Round Selu Sigmoid Sign Sin Sinh SoftPlus SoftSign Sqrt SquaredDifference Subtract Swish Tan
+Tanh
+"""
+_FUSED = frozenset(_ELEMENT_BY_ELEMENT.split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,3 +81,33 @@ class OpGraph:
             edges=frozen_array(edges, np.int32),
         )
         return made, frozen_array(kept, np.int32)
+
+    @cached_property
+    def elements(self) -> FloatArray:
+        """Of the first output of each op, ``float64[N]``; a dimension that is not known counts as one."""
+        found = [math.prod([abs(dim) for dim in shape]) for shape in self.shapes]
+        return frozen_array(found, np.float64)
+
+    @cached_property
+    def is_busy(self) -> BoolArray:
+        """Whether an op computes anything, ``bool[N]``."""
+        return frozen_array([op_type not in _FREE for op_type in self.op_types], np.bool_)
+
+    @cached_property
+    def head(self) -> IntArray:
+        """First op of the kernel that computes each op, by what devices fuse, ``int32[N]``.
+
+        An op that computes element by element is computed where its operand is made, if nobody else reads
+        that: a device writes it down once. Ops that only rename a tensor begin a kernel of their own that
+        takes no time.
+        """
+        producer, consumer = self.edges[:, 0], self.edges[:, 1]
+        readers = np.bincount(producer, minlength=len(self))
+        is_fused = np.array([op_type in _FUSED for op_type in self.op_types], dtype=np.bool_)
+        joins = is_fused[consumer] & (readers[producer] == 1) & self.is_busy[producer]
+        joins &= self.elements[producer] == self.elements[consumer]
+        head = list(range(len(self)))
+        for first, second in self.edges[joins].tolist():
+            # Edges are by consumer, and the last of its operands that was made wins.
+            head[second] = head[first]
+        return frozen_array(head, np.int32)

@@ -32,12 +32,14 @@ class Estimate:
             it takes for them. Without what an inference costs beside its ops.
         kernels: How many kernels the device is taken to run.
         work: Part of the seconds in which the device does more than begin kernels.
+        doubt: By which factor the total is typically off; 1 where nobody knows.
         source: ``learned``, or ``analytic`` on a device that is unlike all that were learned from.
     """
 
     seconds: FloatArray
     kernels: int
     work: float
+    doubt: float
     source: str
 
     @property
@@ -58,7 +60,8 @@ def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list
     found = []
     for device in devices:
         roofline = Roofline.of(ops, device)
-        own = network.predict(ops, device).seconds if is_known else roofline.seconds
+        learned = network.predict(ops, device) if is_known else None
+        own = roofline.seconds if learned is None else learned.seconds
         if device.factors:
             own = own * np.array([device.factors.get(op_class, 1.0) for op_class in op_classes(ops)])
         seconds = np.zeros(len(graph))
@@ -67,7 +70,8 @@ def estimates(graph: ComputationGraph, devices: Sequence[DeviceProfile]) -> list
         work = max(total - float(roofline.overhead.sum()), _LEAST_WORK * total)
         kernels = int((roofline.overhead > 0).sum())
         source = LEARNED if is_known else ANALYTIC
-        found.append(Estimate(frozen_array(seconds, np.float64), kernels, work, source))
+        doubt = 1.0 if learned is None else learned.doubt
+        found.append(Estimate(frozen_array(seconds, np.float64), kernels, work, doubt, source))
     return found
 
 
@@ -83,7 +87,8 @@ def estimated_table(
     """
     found = estimates(coarse.ops, [target.device(name) for name in devices])
     seconds = [np.bincount(coarse.group_of, weights=one.seconds, minlength=len(coarse)) for one in found]
-    return target_table(coarse, target, devices, np.stack(seconds, axis=1), supported, found[0].source)
+    table = target_table(coarse, target, devices, np.stack(seconds, axis=1), supported, found[0].source)
+    return replace(table, doubt=max(one.doubt for one in found))
 
 
 def fitted_factors(

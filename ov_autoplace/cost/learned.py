@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ __all__ = ["CostNetwork", "Prediction", "shipped_network"]
 SCHEMA = 1
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
-"""Natural logarithm of the largest correction; what is larger is no estimate any more."""
+"""Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
 # Distance from the nearest descriptor of training, as a root mean square over the features. Two calibrations
 # of one processor are up to 0.05 apart.
 _FAR = 0.06
@@ -49,7 +50,7 @@ class Prediction:
 
     Attributes:
         seconds: Of each op, ``float64[N]``; those of ops that a device fuses add up to what the kernel takes.
-        doubt: By which factor the whole is typically off, 1 = not at all.
+        doubt: By which factor the whole is typically off; 1 = not at all, or nobody knows.
     """
 
     seconds: FloatArray
@@ -113,7 +114,7 @@ class CostNetwork:
         seconds = inputs.seconds * np.exp(correction) * gate
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
-        return Prediction(seconds, float(np.exp(np.exp(share @ doubt))))
+        return Prediction(seconds, math.exp(min(math.exp(share @ doubt), MOST_CORRECTION)))
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint that :meth:`load` reads: arrays and a card, nothing that is executed.

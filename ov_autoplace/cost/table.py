@@ -60,6 +60,8 @@ class CostTable:
             not known, or ``None`` when the source has none.
         members: Op friendly names of each group, or ``None`` when a group is one op.
         source: Where times come from: ``analytic``, ``learned``, ``profiled``, ``measured`` or ``imported``.
+        doubt: By which factor an estimate of a whole model is typically off; 1 where nobody knows, and where
+            times are no estimate.
         wiring: The ops behind the groups, for counting subgraphs exactly as HETERO does; ``None`` takes
             each group as one op.
 
@@ -91,6 +93,7 @@ class CostTable:
     mix_seconds: float = 0.0
     lane_devices: tuple[str, ...] | None = None
     corun_factor: float = 1.0
+    doubt: float = 1.0
 
     def __post_init__(self) -> None:
         for field, array in _checked_arrays(self).items():
@@ -175,6 +178,8 @@ def _check_table(table: CostTable) -> None:
         raise CostTableError(f"mix_seconds is {table.mix_seconds}; it must be finite and 0 or more")
     if not (np.isfinite(table.corun_factor) and table.corun_factor >= 1):
         raise CostTableError(f"corun_factor is {table.corun_factor}; it must be finite and 1 or more")
+    if not (np.isfinite(table.doubt) and table.doubt >= 1):
+        raise CostTableError(f"doubt is {table.doubt}; it must be finite and 1 or more")
     if table.lane_devices is not None and len(table.lane_devices) != len(table.devices):
         raise CostTableError(
             f"lane_devices must name one device per column ({len(table.devices)}), "

@@ -9,6 +9,7 @@ Schema (version 1)::
      "transfer_seconds_per_byte": [[seconds, ...], ...],     D x D
      "mix_seconds": number?,                                 0 where it is missing
      "corun_factor": number?,                                1 where it is missing
+     "doubt": number?,                                       1 where it is missing
      "groups": [{"name": str, "op_seconds": [number | null, ...], "memory_bytes": number,
                  "result_bytes": number?, "op_type": str?, "output_shape": [int, ...]?, "colocation": int?,
                  "members": [str, ...]?}, ...],
@@ -74,6 +75,7 @@ def table_text(table: CostTable) -> str:
         "transfer_seconds_per_byte": table.transfer_seconds_per_byte.tolist(),
         "mix_seconds": table.mix_seconds,
         "corun_factor": table.corun_factor,
+        "doubt": table.doubt,
     }
     sections = {"devices": _devices(table), "groups": _groups(table), "tensors": _tensors(table)}
     parts = [f"{json.dumps(key)}: {_dumps(value)}" for key, value in head.items()]
@@ -134,6 +136,7 @@ def _table(data: object, where: str) -> CostTable:
             launch_seconds=_array([device.number("launch_seconds") for device in devices], np.float64),
             mix_seconds=top.number("mix_seconds") if "mix_seconds" in top else 0.0,
             corun_factor=top.number("corun_factor") if "corun_factor" in top else 1.0,
+            doubt=top.number("doubt") if "doubt" in top else 1.0,
             lane_devices=_on_all(devices, "lane_of", lambda d: d.text("lane_of")),
             memory_bytes=_array([group.number("memory_bytes") for group in groups], np.float64),
             memory_capacity=_array(

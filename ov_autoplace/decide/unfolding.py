@@ -138,4 +138,5 @@ def _costs_of(coarse: CoarseGraph, table: CostTable) -> CostTable:
     transfers = TransferFit(
         table.devices, table.transfer_latency, table.transfer_seconds_per_byte, table.launch_seconds
     )
-    return assemble_table(coarse, table.devices, seconds, transfers, table.memory_capacity, table.source)
+    found = assemble_table(coarse, table.devices, seconds, transfers, table.memory_capacity, table.source)
+    return replace(found, doubt=table.doubt)

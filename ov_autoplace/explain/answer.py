@@ -134,6 +134,7 @@ class Answer:
             "devices": list(explanation.table.devices),
             **decision.to_json(),
             "cost_source": explanation.table.source,
+            "cost_doubt": explanation.table.doubt,
             "predicted_ms": _ms(schedule.latency_seconds),
             "bound_ms": _ms(bound_of(decision, self.changes)),
             "transfer_ms": _ms(schedule.transfer_seconds),

@@ -230,7 +230,8 @@ def answer_facts(rows: Sequence[CandidateRow], predicted_seconds: float) -> Iter
         asked = chosen is not None and chosen.requests > 0
         if not asked:
             yield "measured", "it was not run"
-        yield "one request, predicted" if asked else "predicted", _ms(predicted_seconds)
+        own = None if chosen is None else chosen.predicted
+        yield "one request, predicted" if asked else "predicted", _ms(own or predicted_seconds)
         return
     yield "measured", f"{chosen.measured} ms"
     seconds = chosen.predicted or predicted_seconds

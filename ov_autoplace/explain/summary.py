@@ -44,7 +44,11 @@ def placement_facts(explanation: Explanation) -> Iterator[Fact]:
     """What is predicted of a placement, and what it is made of."""
     schedule, timeline = explanation.schedule, explanation.predicted
     yield "devices", ", ".join(explanation.table.devices)
-    yield "costs", explanation.table.source
+    doubt = explanation.table.doubt
+    yield (
+        "costs",
+        explanation.table.source + (f", typically within a factor of {doubt:.2g}" if doubt > 1 else ""),
+    )
     yield "ops", f"{sum(map(len, explanation.members())):,}"
     yield "groups of ops", f"{len(explanation.table):,}"
     yield f"{explanation.part}s", f"{schedule.subgraphs:,}"

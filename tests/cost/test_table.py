@@ -29,6 +29,7 @@ def make_table(**changes: object) -> CostTable:
         "transfer_seconds_per_byte": np.array([[0.0, 1e-10], [2e-10, 0.1]]),
         "launch_seconds": np.array([1e-4, 0.0]),
         "mix_seconds": 7e-5,
+        "doubt": 1.3,
         "memory_bytes": np.array([1.0, 2.0, 3.0]),
         "memory_capacity": np.array([1e9, np.inf]),
     }
@@ -48,6 +49,7 @@ def make_table(**changes: object) -> CostTable:
         ({"launch_seconds": np.array([0, -1e-9])}, r"launch_seconds\[1\]"),
         ({"mix_seconds": -1e-9}, "mix_seconds is -1e-09; it must be finite and 0 or more"),
         ({"mix_seconds": np.inf}, "mix_seconds is inf"),
+        ({"doubt": 0.9}, "doubt is 0.9; it must be finite and 1 or more"),
         ({"tensor_producer": np.array([0, 1, 3])}, r"tensor_producer holds 3; its values lie in 0 .. 2"),
         ({"tensor_producer": np.array([0, 1, 2**32])}, "tensor_producer holds 4294967296"),
         ({"tensor_producer": np.array([0.0, 1.5, 2.0])}, "tensor_producer must hold int64 values"),

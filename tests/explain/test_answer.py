@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from candidates import FOUND, on_groups
 from ov_autoplace.explain.answer import Answer
 from ov_autoplace.explain.explanation import Explanation
 from ov_autoplace.explain.op_costs import op_costs
+from ov_autoplace.explain.summary import placement_facts
 from ov_autoplace.explain.what_if import WhatIf
 from ov_autoplace.plan.decision import Decision
 
@@ -47,3 +49,7 @@ def test_every_table_is_whole_and_has_the_numbers_of_the_timeline(
     assert {int(row[0]) for row in parts.rows} == {stage.subgraph for stage in longest}
     assert bool(shown["Critical path"].rows) == timeline.has_slack
     assert dict(answer.facts())[f"{explanation.part}s"] == str(explanation.schedule.subgraphs)
+    assert dict(answer.facts())["costs"] == explanation.table.source
+    doubted = type(explanation)(replace(explanation.table, doubt=1.25), explanation.assignment)
+    costs = dict(placement_facts(doubted))["costs"]
+    assert costs == f"{explanation.table.source}, typically within a factor of 1.2"

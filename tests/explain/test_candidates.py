@@ -63,5 +63,5 @@ def test_the_head_of_the_page_says_what_was_measured_before_what_is_predicted() 
     ]
     assert list(answer_facts([row("CPU", None, 3.0, chosen=True)], 9e-3)) == [
         ("measured", "it was not run"),
-        ("predicted", "9.000 ms"),
+        ("predicted", "3.000 ms"),
     ]

@@ -372,32 +372,25 @@ def _medians(load: Load, found: Mapping[str, Found]) -> Table:
 
 
 def _ratio_table(told: Contest, found: Mapping[str, Found]) -> Table:
-    """Each answer over the best rival under each load, and how far its prediction is off."""
+    """Each answer over the best rival under each load, and what the first of them is."""
     rows = []
     for name, one in found.items():
         cells = [one.best(load) for load in told.loads]
         for load in told.loads:
             ratios = one.ratios(load)
             cells += [interval_cell(ratios[who]) if who in ratios else "-" for who in told.ours]
-        for answer in one.answers.items():
-            cells.append(_described(*answer, one.race))
-        rows.append((name, *cells, *["-"] * (len(told.ours) - len(one.answers))))
+        answer = one.answers.get(told.first)
+        rows.append((name, *cells, answer.plan if answer else "-"))
     best = [f"best, {load.value}" for load in told.loads]
     columns = [f"{who}, {load.value}" for load in told.loads for who in told.ours]
     return Table(
         f"Over the best {told.rivals[:-1]}: median of paired ratios (lower is better)",
-        ("network", *best, *columns, *(f"{who}: plan, predicted, decision" for who in told.ours)),
+        ("network", *best, *columns, told.first),
         rows,
         "Everybody is compiled apart, so a ratio that differs from 1 where the answer is the best rival "
         "shows how much one compilation differs from another. Intervals hold for these copies only.",
         published=told.listed,
     )
-
-
-def _described(who: str, answer: Answer, raced: Race) -> str:
-    steady = raced.samples.get(Load.STEADY, {}).get(who)
-    off = np.nan if steady is None else 100 * (answer.predicted / float(np.median(steady)) - 1)
-    return f"{answer.plan}, {'-' if np.isnan(off) else f'{off:+.0f} %'}, {answer.decision_seconds:.1f} s"
 
 
 def _cases(told: Contest, name: str, one: Found) -> list[Case]:

@@ -255,10 +255,11 @@ def run(
     found = {}
     for name in chosen(told.models, told.quick if quick else None, models, groups, group):
         what = {"contest": contest, "name": name, "ours": names, "quick": quick, "seed": seed}
-        fields = pieces(name, decide_and_race, **what)
-        if fields is None and told.rivals == "widths":
+        has_widths = told.rivals == "widths"
+        fields = pieces(f"{name} beside its widths" if has_widths else name, decide_and_race, **what)
+        if fields is None and has_widths:
             # OpenVINO crashes on one thread with some networks, here without the decision's child process.
-            fields = pieces(f"{name}, no widths", decide_and_race, **what, widths=False)
+            fields = pieces(f"{name} beside no widths", decide_and_race, **what, widths=False)
         if fields is not None:
             found[name] = Found.from_dict(fields)
     return result_of(told, found, seed, pieces.remarks)

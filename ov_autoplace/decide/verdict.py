@@ -67,8 +67,15 @@ class Verdict(Explained):
         return next((c for c in self.candidates if c.plan.is_default and c.name == device), None)
 
     def noting(self, *findings: Finding) -> Verdict:
-        """The same with more findings."""
-        return replace(self, findings=(*self.findings, *findings))
+        """The same with more findings; one that lists others is told once, with all of them."""
+        told = list(self.findings)
+        for finding in findings:
+            at = next((i for i, own in enumerate(told) if own.kind is finding.kind and own.is_list), None)
+            if at is None:
+                told.append(finding)
+            else:
+                told[at] = Finding(finding.kind, tuple(dict.fromkeys(told[at].names + finding.names)))
+        return replace(self, findings=tuple(told))
 
 
 def paired(one: FloatArray, other: FloatArray) -> Interval | None:

@@ -207,6 +207,11 @@ class Finding:
         """A finding from its parts."""
         return cls(kind, names, numbers, str(detail))
 
+    @property
+    def is_list(self) -> bool:
+        """Whether it says the same of any number of candidates."""
+        return self.kind in (Kind.OTHERS_NOT_FASTER, Kind.OTHERS_NOT_RUN)
+
     def __str__(self) -> str:
         runs = counted(int(self.numbers["rounds"]), "paired run") if "rounds" in self.numbers else ""
         listed = ", ".join(self.names)

@@ -8,7 +8,7 @@ import pytest
 from candidates import detail, kinds, numbers, on_groups
 from ov_autoplace.decide.verdict import measured, predicted, proven
 from ov_autoplace.plan.decision import Candidate, Load
-from ov_autoplace.plan.findings import Kind
+from ov_autoplace.plan.findings import Finding, Kind
 
 NOISE = np.random.default_rng(0).lognormal(sigma=0.2, size=50)
 
@@ -110,3 +110,12 @@ def test_a_champion_that_failed_when_it_was_compiled_anew_does_not_win():
     verdict = measured([reference, champion], reference, champion)
     assert verdict.winner is reference
     assert numbers(verdict, Kind.TOO_FEW_ROUNDS)["rounds"] == 0
+
+
+def test_a_list_of_others_is_told_once():
+    single = _candidate("CPU", [1, 1], 1.0, factor=1.0)
+    verdict = measured([single], reference=single, fastest=single)
+    for names in (("1 thread",), ("2 lanes", "1 thread")):
+        verdict = verdict.noting(Finding.of(Kind.OTHERS_NOT_RUN, *names))
+    assert kinds(verdict)[-2:] == [kinds(verdict)[0], Kind.OTHERS_NOT_RUN]
+    assert verdict.findings[-1].names == ("1 thread", "2 lanes")

@@ -165,7 +165,7 @@ _ENTRIES = {
             _ArrivalsName | None,
             typer.Option(
                 show_default="any",
-                help="any: lanes must also be faster after idle gaps; steady: requests come back to back.",
+                help="any: what requests take after idle gaps counts, too; steady: they come back to back.",
             ),
         ],
         lambda arrivals: arrivals.value,

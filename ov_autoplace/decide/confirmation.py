@@ -21,10 +21,10 @@ from ov_autoplace.decide.pools import (
     other_bases,
     without_hint,
 )
-from ov_autoplace.decide.race import PAUSED_SECONDS, must_win_after_pauses
+from ov_autoplace.decide.race import PAUSED_GAIN, PAUSED_SECONDS, must_win_after_pauses
 from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, holds
 from ov_autoplace.decide.stages.rates import enter_pools, rate_seconds, run_pools
-from ov_autoplace.decide.verdict import is_faster, sustains_more
+from ov_autoplace.decide.verdict import is_as_fast, is_faster, sustains_more
 from ov_autoplace.decide.widths import is_worth_measuring, widths_for
 from ov_autoplace.decide.workbench import Raced, Workbench
 from ov_autoplace.errors import PlacementError, ProfilingError
@@ -63,10 +63,10 @@ def confirm(machine: Machine, model: ov.Model, plan: Plan) -> Confirmation:
 
     A device as OpenVINO runs it by itself holds where no other one is faster by more than 2 %, and none of
     its widths wins. A mix, a width and lanes have to be faster than all devices, lanes after idle gaps too
-    unless requests come back to back; lanes that the user requires have only to run. Under a quota of
-    processor time, widths and lanes have to win by what is sustained over its periods. An answer for many
-    requests has to win as in :func:`~ov_autoplace.decide.rate_rule.holds`. Who computes wrong outputs is no
-    rival.
+    unless requests come back to back; a width that is as fast has to be faster after idle gaps. Lanes that
+    the user requires have only to run. Under a quota of processor time, widths and lanes have to win by what
+    is sustained over its periods. An answer for many requests has to win as in
+    :func:`~ov_autoplace.decide.rate_rule.holds`. Who computes wrong outputs is no rival.
 
     Args:
         machine: The devices that were asked for.
@@ -113,12 +113,17 @@ def _compared(bench: Workbench, machine: Machine, prepared: PreparedModel, plan:
     found = _judged(raced, answer)
     if has_lanes and options.executor == "OVERLAP":
         return replace(found, holds=found.seconds is not None)
-    if found.holds and found.best_device and must_win_after_pauses(options, has_lanes=has_lanes):
+    gain = None
+    if found.holds and must_win_after_pauses(options, has_lanes=has_lanes):
+        gain = 0.0
+    elif found.holds is False and options.arrivals != "STEADY" and plan.width and is_as_fast(found.ratio):
+        gain = PAUSED_GAIN
+    if gain is not None and found.best_device:
         best = next(rival for rival in entered if rival.name == found.best_device)
         paused = _raced(bench, [answer, best], Load.PAUSED, PAUSED_SECONDS)
         ratio = paused.ratio(answer, best)
         is_known = ratio is not None and not paused.was_disturbed
-        return replace(found, holds=is_faster(ratio, gain=0.0) if is_known and ratio else None)
+        return replace(found, holds=is_faster(ratio, gain=gain) if is_known and ratio else None)
     return found
 
 

@@ -94,8 +94,9 @@ class PlacerOptions:
             parted by commas, and ``auto`` (default) is whatever its cores allow. A rate of requests has none,
             and refuses them.
         arrivals: When requests arrive. ``ANY`` (default): a schedule on lanes must be faster back to back and
-            when each request follows an idle gap of 3 ms. ``STEADY``: back to back is enough. A rate of
-            requests has no gaps and no lanes, so that this is no question there.
+            when each request follows an idle gap of 3 ms, and a width that is as fast back to back is taken
+            for being faster then. ``STEADY``: back to back is all that counts. A rate of requests has no gaps
+            and no lanes, so that this is no question there.
         output_tolerance: By how much the outputs of candidates may differ before one is refused as wrong, as
             a share of their largest magnitude, which :mod:`ov_autoplace.measure.outputs` defines. ``AUTO``
             (default): by what the precision of the devices and the model's own sensitivity explain. A number:

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from ov_autoplace._base.arrays import FloatArray, frozen_array
-from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN, paired_ratio
+from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN, Interval, paired_ratio
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.decide.verdict import (
     Verdict,
+    is_as_fast,
     is_faster,
     paired,
     proven_anew,
@@ -28,10 +29,13 @@ from ov_autoplace.measure.sustained import race_seconds
 from ov_autoplace.plan.decision import Candidate, Load
 from ov_autoplace.plan.findings import Finding, Kind
 
-__all__ = ["CONFIRMATION", "FIRST_RACE", "PAUSED_SECONDS", "Race", "must_win_after_pauses"]
+__all__ = ["CONFIRMATION", "FIRST_RACE", "PAUSED_GAIN", "PAUSED_SECONDS", "Race", "must_win_after_pauses"]
 
 PAUSED_SECONDS = 0.7
-"""For how long a schedule is tried with pauses."""
+"""For how long candidates are tried with pauses."""
+
+PAUSED_GAIN = 0.05
+"""Of its rival's time after idle gaps, that a width has to gain which gains nothing back to back."""
 
 FIRST_RACE, CONFIRMATION = 0.5, 0.2
 """Shares of the time that is left: of a first race, and what is kept for the race that confirms."""
@@ -150,6 +154,9 @@ class Race:
         if reference.is_wrong and best is not None:
             return right(verdict, best)
         if best is None or best is reference:
+            calmer = None if raced is None else self._faster_after_pauses(verdict, challengers, raced)
+            if calmer is not None:
+                return calmer
             names, ran = [c.name for c in challengers], any(len(c.samples) for c in challengers)
             if best is reference and ran:
                 return verdict.noting(Finding.of(Kind.OTHERS_NOT_FASTER, *names))
@@ -317,6 +324,37 @@ class Race:
             contenders[0].remember(Load.STEADY, np.empty(0))
         return ran
 
+    def _faster_after_pauses(
+        self, verdict: Verdict, challengers: Sequence[Candidate], raced: Raced
+    ) -> Verdict | None:
+        """The narrowest width for the answer where it is as fast back to back and faster after idle gaps.
+
+        Threads that have to be woken may cost a device after a gap what they gain it back to back.
+
+        Args:
+            verdict: On a device as OpenVINO runs it by itself, or it stands.
+            challengers: Some of them on widths.
+            raced: Back to back.
+        """
+        reference = verdict.winner
+        if self._options.arrivals == "STEADY" or not reference.plan.is_default:
+            return None
+        alike = [c for c in challengers if c.plan.width is not None and is_as_fast(raced.ratio(c, reference))]
+        if not alike:
+            return None
+        best = min(alike, key=lambda c: (c.plan.width.threads if c.plan.width else 0, c.seconds))
+        findings, ratio = self._paused(best, reference)
+        if ratio is None or not is_faster(ratio, gain=PAUSED_GAIN):
+            return None
+        if self.compilations([best, reference]):
+            self.anew([best, reference], 1)
+        steady = paired(best.on(Load.STEADY), reference.on(Load.STEADY))
+        if steady is None or not is_as_fast(steady):
+            return None
+        numbers = {"ratio": steady.median, "low": steady.low, "high": steady.high}
+        why = Finding.of(Kind.AS_FAST, best.name, reference.name, **numbers)
+        return replace(verdict, winner=best, findings=(why, *findings))
+
     def _after_pauses(self, best: Candidate, reference: Candidate) -> tuple[list[Finding], bool]:
         """What two candidates take when inferences follow idle gaps, and whether the first may be the answer.
 
@@ -326,21 +364,25 @@ class Race:
         has_lanes = best.plan.lane_count > 0
         if best is reference or not must_win_after_pauses(self._options, has_lanes=has_lanes):
             return [], True
+        findings, ratio = self._paused(best, reference)
+        return findings, ratio is not None and is_faster(ratio, gain=0.0)
+
+    def _paused(self, best: Candidate, reference: Candidate) -> tuple[list[Finding], Interval | None]:
+        """What one candidate takes of another's time after idle gaps, and what to say of it."""
         pause = 1e3 * PAUSE_SECONDS
         try:
             seconds = min(PAUSED_SECONDS, self._budget.free)
             raced = self._bench.race([best, reference], Load.PAUSED, seconds)
         except ProfilingError as cause:
-            return [Finding.of(Kind.AFTER_PAUSES_FAILED, detail=cause, pause=pause)], False
+            return [Finding.of(Kind.AFTER_PAUSES_FAILED, detail=cause, pause=pause)], None
         for candidate, timing in raced.timings.items():
             candidate.remember(Load.PAUSED, timing.samples)
         ratio = raced.ratio(best, reference)
         if ratio is None:
             rounds = min(len(timing.samples) for timing in raced.timings.values())
-            return [Finding.of(Kind.AFTER_PAUSES_TOO_FEW, rounds=rounds, pause=pause)], False
+            return [Finding.of(Kind.AFTER_PAUSES_TOO_FEW, rounds=rounds, pause=pause)], None
         numbers = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
-        took = Finding.of(Kind.AFTER_PAUSES, reference.name, pause=pause, **numbers)
-        return [took], is_faster(ratio, gain=0.0)
+        return [Finding.of(Kind.AFTER_PAUSES, reference.name, pause=pause, **numbers)], ratio
 
 
 def must_win_after_pauses(options: PlacerOptions, *, has_lanes: bool) -> bool:

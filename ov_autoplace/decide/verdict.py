@@ -27,6 +27,7 @@ from ov_autoplace.plan.plan import SplitPlan
 
 __all__ = [
     "Verdict",
+    "is_as_fast",
     "is_faster",
     "measured",
     "out_of_time",
@@ -92,6 +93,11 @@ def is_faster(ratio: Interval, gain: float = MINIMAL_GAIN) -> bool:
         gain: A share of the rival's time.
     """
     return ratio.high < 1 and ratio.median <= 1 - gain
+
+
+def is_as_fast(ratio: Interval | None) -> bool:
+    """Whether somebody is certainly not slower by what counts."""
+    return ratio is not None and ratio.high <= 1 + MINIMAL_GAIN
 
 
 def were_disturbed(samples: Iterable[FloatArray]) -> bool:

@@ -31,6 +31,7 @@ class Kind(Enum):
     NO_MIX_PREDICTED = "no_mix_predicted"
     PREDICTED_NOT_RUN = "predicted_not_run"
     FASTER = "faster"
+    AS_FAST = "as_fast"
     NOT_FASTER = "not_faster"
     TOO_FEW_ROUNDS = "too_few_rounds"
     UNCONFIRMED = "unconfirmed"
@@ -104,6 +105,9 @@ _SENTENCES: dict[Kind, str] = {
     ),
     Kind.FASTER: (
         "{0} was measured {gain:.1f} % faster than {1} (95 % interval {low:.3f} to {high:.3f} of its time)"
+    ),
+    Kind.AS_FAST: (
+        "{0} was measured as fast as {1} back to back (95 % interval {low:.3f} to {high:.3f} of its time)"
     ),
     Kind.NOT_FASTER: (
         "{0}: {1} was measured at {ratio:.3f} of its time (95 % interval {low:.3f} to {high:.3f}), which is "

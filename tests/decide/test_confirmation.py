@@ -143,6 +143,21 @@ def test_lanes_hold_that_would_win_again_also_after_idle_gaps(monkeypatch, stead
     assert told(monkeypatch, session, options=options, plan=PLAN) is holds
 
 
+@pytest.mark.parametrize(
+    ("steady", "paused", "options", "holds"),
+    [
+        (1.0, 0.9, {}, True),
+        (1.0, 0.97, {}, False),
+        (1.0, 0.9, {"arrivals": "STEADY"}, False),
+        (1.04, 0.5, {}, False),
+    ],
+)
+def test_a_width_that_is_as_fast_holds_by_what_it_gains_after_pauses(
+    monkeypatch, steady, paused, options, holds
+):
+    assert told(monkeypatch, Beside(steady, paused), options=options, plan=NARROW) is holds
+
+
 @pytest.mark.parametrize(("ratio", "holds"), [(0.9, True), (0.99, False), (1.1, False)])
 def test_what_had_to_win_has_to_win_again(monkeypatch, ratio, holds):
     assert told(monkeypatch, Beside(ratio), plan=NARROW) is holds

@@ -41,7 +41,9 @@ from scripted_session import NOISE, ScriptedSession
 NARROW = Width(1)
 
 
-def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: bool = False) -> Verdict:
+def challenged(
+    session: ScriptedSession, *, seconds: float = 1e6, disturbed: bool = False, **options: object
+) -> Verdict:
     """A verdict for the first device, challenged by one thread of it."""
     table = replace(random_table(np.random.default_rng(1), 5, 2), wiring=None)
     everywhere = np.zeros(len(table), dtype=np.int32)
@@ -49,12 +51,39 @@ def challenged(session: ScriptedSession, *, seconds: float = 1e6, disturbed: boo
     alone = on_groups(device, everywhere, 1e-4, session.seconds * NOISE, table.devices)
     narrow = Candidate("narrow", WholePlan(device, NARROW), 1e-4, assignment=everywhere)
     verdict = Verdict(alone, FOUND, [alone], disturbed)
-    return race_of(session, table, seconds=seconds).challenge(verdict, [narrow])
+    settings = PlacerOptions.from_arguments(options)
+    return race_of(session, table, settings, seconds).challenge(verdict, [narrow])
 
 
 def names() -> tuple[str, str]:
     device = random_table(np.random.default_rng(1), 5, 2).devices[0]
     return device, WholePlan(device, NARROW).name
+
+
+@pytest.mark.parametrize(
+    ("steady", "anew", "paused", "options", "wins"),
+    [
+        (1.0, 1.0, 0.9, {}, True),
+        (1.0, 1.0, 0.9, {"arrivals": "STEADY"}, False),
+        (1.0, 1.0, 0.97, {}, False),
+        (1.03, 1.0, 0.5, {}, False),
+        (1.0, 1.03, 0.5, {}, False),
+    ],
+    ids=["after pauses", "none come", "by little", "slower", "slower as compiled anew"],
+)
+def test_a_width_that_is_as_fast_wins_by_what_it_gains_after_pauses(steady, anew, paused, options, wins):
+    device, narrow = names()
+    compiled = ({device: 1.0, narrow: steady}, {device: 1.0, narrow: anew})
+    session = ScriptedSession(*compiled, paused={device: 1.5, narrow: 1.5 * paused})
+    verdict = challenged(session, **options)
+    if wins:
+        assert verdict.winner.plan.width == NARROW
+        assert kinds(verdict) == [Kind.AS_FAST, Kind.AFTER_PAUSES]
+        assert numbers(verdict, Kind.AFTER_PAUSES)["ratio"] == pytest.approx(paused)
+    else:
+        assert verdict.winner.name == device
+        assert kinds(verdict)[-1] is Kind.OTHERS_NOT_FASTER
+        assert verdict.winner.samples.tolist() == (session.seconds * NOISE).tolist()
 
 
 def test_a_width_that_is_faster_each_time_it_is_compiled_wins():

@@ -203,13 +203,6 @@ class Application:
                 found[chain.target] = found.get(chain.target, 0.0) + found[name] * chain.times
         return found
 
-    def with_load(self, load: Sequence[Demand]) -> Application:
-        """The same models under another load."""
-        other = object.__new__(Application)
-        other.members, other.chains, other.load = self.members, self.chains, tuple(load)
-        other._onward = self._onward
-        return other
-
     def _named(self, record: Record, key: str) -> str:
         name = record.text(key)
         if name not in self.members:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -117,15 +116,6 @@ def test_models_are_reached_by_every_way_there_is(seed: int) -> None:
     for start in models:
         expected = {end: paths_between(chains, start, end) for end in models}
         assert given.reached(start) == pytest.approx({k: v for k, v in expected.items() if v})
-
-
-def test_another_load_keeps_models_and_chains() -> None:
-    given = Application({"a": "a.xml", "b": "b.xml"}, chains=[{"from": "a", "to": "b", "times": 3}])
-    other = given.with_load([replace(given.load[0], rate=5.0)])
-    assert other.is_open
-    assert not given.is_open
-    assert other.members is given.members
-    assert other.reached("a") == given.reached("a") == {"a": 1.0, "b": 3.0}
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ class Comparison:
             self.session.compare_outputs(self.machine.options.output_tolerance, Budget(seconds)),
         )
         compiled: dict[Candidate, Executable] = {}
-        ours = self.session.untied() or self.session
+        ours = self.session.mended() or self.session
         for done, candidate in enumerate(field):
             progress(done, len(field), f"compile {candidate.name}")
             is_answer = candidate is field[-1]
@@ -204,7 +204,7 @@ def compared_rates(
     if plan.members:
         pool = Candidate(f"{_ANSWER} for waiting threads", plan)
     with bare.open(prepared, Budget(seconds)) as opened:
-        session = opened.untied() or opened
+        session = opened.mended() or opened
         bench = Workbench(session, None, Budget(math.inf), machine.options.seed)
         hints = hinted(able_devices(bare, session), prepared)
         field = list(dict.fromkeys([*hints, base, pool]))

@@ -76,7 +76,7 @@ def confirm(machine: Machine, model: ov.Model, plan: Plan) -> Confirmation:
     machine = without_hint(machine) if plan.serves_many else machine
     prepared = prepare(model, machine.options.shapes)
     with machine.open(prepared, Budget(_SECONDS)) as opened:
-        session = opened.untied() or opened
+        session = opened.mended() or opened
         bench = Workbench(session, None, Budget(math.inf), machine.options.seed)
         try:
             if isinstance(plan, PoolPlan):

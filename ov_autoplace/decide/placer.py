@@ -161,7 +161,7 @@ class Placer:
 
     def _form(self, session: ProfilingSession) -> ProfilingSession:
         """The model to run: where many requests are served, as AUTOPLACE compiles it for that."""
-        return (session.untied() or session) if self._serves_many else session
+        return (session.mended() or session) if self._serves_many else session
 
     def _run(self, context: Context, stages: Sequence[Stage]) -> None:
         """One stage after the other: each proposes candidates, and races them with the answer so far."""
@@ -252,7 +252,7 @@ class Placer:
             outputs.mark(candidates)
         said = outputs.findings(is_chosen_wrong=verdict.winner.is_wrong)
         if given:
-            said = (*said, Finding(Kind.UNTIED))
+            said = (*said, Finding(Kind.MENDED))
         if any(candidate.is_wrong for candidate in candidates):
             _log.warning("%s", sentence(said))
         return replace(verdict.noting(*said), candidates=candidates)

@@ -14,12 +14,13 @@ import openvino as ov
 
 from ov_autoplace.errors import AutoplaceError, ModelError
 from ov_autoplace.graph.folding import fold_static_shapes
+from ov_autoplace.graph.masks import order_masks
 from ov_autoplace.graph.names import make_names_unique
 from ov_autoplace.graph.records import ReadModel
 from ov_autoplace.graph.shapes import make_static
 from ov_autoplace.graph.tied_weights import untie_weights
 
-__all__ = ["FOLD", "FOLDED", "NAMED", "NAMES", "UNTIE", "Pass", "formed", "run_passes", "static_shapes"]
+__all__ = ["FOLD", "FOLDED", "MEND", "NAMED", "NAMES", "Pass", "formed", "run_passes", "static_shapes"]
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,17 @@ class Pass:
 
 NAMES = Pass("telling ops of one name apart", lambda read: make_names_unique(read.model))
 FOLD = Pass("folding shapes", lambda read: fold_static_shapes(read.model, read.records))
-UNTIE = Pass("untying weights", lambda read: untie_weights(read.model))
+MEND = Pass("mending what OpenVINO computes wrongly", lambda read: _mended(read.model))
 
 NAMED = (NAMES,)
 """The ops as HETERO tells them apart, and as everybody names them."""
 
 FOLDED = (NAMES, FOLD)
 """What is decided on, and compiled: HETERO may cut it where it must not before."""
+
+
+def _mended(model: ov.Model) -> int:
+    return untie_weights(model) + order_masks(model)
 
 
 def static_shapes(shapes: Mapping[str, Sequence[int]] | None = None) -> Pass:

@@ -24,7 +24,7 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import emulation, full_device_name, precision_of
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.inputs import input_ranges
-from ov_autoplace.graph.passes import FOLDED, UNTIE, static_shapes
+from ov_autoplace.graph.passes import FOLDED, MEND, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.refusal import refusal_reason, refused_op
 from ov_autoplace.graph.shapes import Call, named_shapes
@@ -251,23 +251,23 @@ class ProfilingSession:
         other.profiler = profiler
         return other
 
-    def untied(self) -> ProfilingSession | None:
-        """The model as AUTOPLACE compiles it where weights are read in two ways: ``graph/tied_weights.py``.
+    def mended(self) -> ProfilingSession | None:
+        """The model as AUTOPLACE compiles it where OpenVINO computes it wrongly: ``graph/passes.py``.
 
         Returns:
             A session that shares all else with this one, to be used before this one is closed; ``None`` where
-            there are no such weights.
+            nothing is known to be computed wrongly.
         """
-        untied = self._prepared.then((UNTIE,))
-        if UNTIE.name not in untied.changed:
+        mended = self._prepared.then((MEND,))
+        if MEND.name not in mended.changed:
             return None
         other = copy.copy(self)
-        other._prepared = untied
+        other._prepared = mended
         other._compiled, other._resources = {}, ExitStack()
-        folder = self._ir.parent / "untied"
+        folder = self._ir.parent / "mended"
         try:
             folder.mkdir(exist_ok=True)
-            other._ir = self._weights.save(untied.model, folder)
+            other._ir = self._weights.save(mended.model, folder)
         except (OSError, RuntimeError) as cause:
             raise cannot_save(folder, openvino_reason(cause)) from cause
         return other
@@ -490,7 +490,7 @@ class ProfilingSession:
         properties: Mapping[str, str] | None = None,
     ) -> Executable:
         counting = {"PERF_COUNT": "YES"} if count_nodes else {}
-        if device_of is not None and UNTIE.name in self._prepared.changed:
+        if device_of is not None and MEND.name in self._prepared.changed:
             device_of = completed(self.model, device_of)
         with failing_on(device):
             return self.profiler.compile(

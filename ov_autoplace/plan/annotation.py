@@ -104,7 +104,7 @@ def summarize(model: ov.Model, placement: Placement, devices: Sequence[str] | No
 def set_affinities(
     model: ov.Model, device_of: Mapping[str, str], keys: tuple[str, ...] = (AFFINITY_KEY,)
 ) -> dict[str, str]:
-    """Write each op's device under ``keys``, once tensors can cross between devices and weights are untied.
+    """Write each op's device under ``keys``, once tensors can cross between devices and the model is mended.
 
     Args:
         model: Its names are unique. It is of no use after an error but that of an op without a device.

@@ -74,7 +74,7 @@ class Kind(Enum):
     OUTPUTS_DIFFER = "outputs_differ"
     OUTPUTS_NOT_COMPARED = "outputs_not_compared"
     NOBODY_RIGHT = "nobody_right"
-    UNTIED = "untied"
+    MENDED = "mended"
     QUOTA = "quota"
     LEFT_OUT = "left_out"
     EMULATED = "emulated"
@@ -180,7 +180,7 @@ _SENTENCES: dict[Kind, str] = {
     ),
     Kind.OUTPUTS_NOT_COMPARED: "{detail}",
     Kind.NOBODY_RIGHT: "no candidate that computes the right ones could be run",
-    Kind.UNTIED: "weights that are read transposed and as they are get a transposed copy",
+    Kind.MENDED: "the model is compiled in another form, which OpenVINO computes rightly",
     Kind.QUOTA: "{detail} holds",
     Kind.LEFT_OUT: "{0} is left out: {detail}",
     Kind.EMULATED: "times of {0} are emulated, its outputs undefined",

@@ -18,7 +18,7 @@ from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace._base.text import counted
 from ov_autoplace.errors import PlacementError
 from ov_autoplace.graph.computation_graph import ComputationGraph
-from ov_autoplace.graph.passes import FOLDED, NAMES, UNTIE, Pass
+from ov_autoplace.graph.passes import FOLDED, MEND, NAMES, Pass
 from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.graph.tied_weights import has_tied_weights
 from ov_autoplace.plan.bounded import opened_crossings
@@ -148,7 +148,7 @@ def _fitted(prepared: PreparedModel, placement: Placement, device_of: Mapping[st
 
 def placing(device_of: Mapping[str, str]) -> tuple[Pass, ...]:
     """What is done to a model that is to run on these devices, by op."""
-    return opened_crossings(device_of), UNTIE
+    return opened_crossings(device_of), MEND
 
 
 def _reasons(graph: ComputationGraph, device_of: Mapping[str, str]) -> list[str] | None:

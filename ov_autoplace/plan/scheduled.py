@@ -21,7 +21,7 @@ from ov_autoplace._base.json_fields import parse_json
 from ov_autoplace.devices.extension import SCHEDULE, extension_path, is_scheduled
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import PlacementError
-from ov_autoplace.graph.passes import FOLDED, UNTIE, formed
+from ov_autoplace.graph.passes import FOLDED, MEND, formed
 from ov_autoplace.plan.cutting import CutModel, cut
 from ov_autoplace.plan.lane import Lane
 from ov_autoplace.plan.plan import LanePlan, read_plan
@@ -80,7 +80,7 @@ def scheduled_model(model: ov.Model, plan: LanePlan, weights: WeightsFile | None
             other.
         OutputError: There is no memory left for the submodels.
     """
-    inner, outer = formed(model, (*FOLDED, UNTIE)), formed(model, FOLDED)
+    inner, outer = formed(model, (*FOLDED, MEND)), formed(model, FOLDED)
     ops, around = ops_of(inner), ops_of(outer)
     reason = refusal(ops)
     if reason is not None:

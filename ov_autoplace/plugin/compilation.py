@@ -18,7 +18,7 @@ from ov_autoplace.devices.models import openvino_reason
 from ov_autoplace.devices.names import device_properties, single_device_config
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.errors import AutoplaceError, OptionError, PlacementError
-from ov_autoplace.graph.passes import FOLD, NAMED, UNTIE, formed, run_passes
+from ov_autoplace.graph.passes import FOLD, MEND, NAMED, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.plan.annotation import annotated_placement, set_affinities
 from ov_autoplace.plan.joint import Part, read_joint_plan
@@ -313,7 +313,7 @@ class _Compiler:
         config = single_device_config(plan.device, asked) if ":" not in plan.device else dict(asked)
         threads = {} if plan.properties else _thread_properties(machine, model, plan)
         with writing_blobs(machine.core, config) as native:
-            own, given = {**native, **threads, **plan.properties}, formed(model, (UNTIE,))
+            own, given = {**native, **threads, **plan.properties}, formed(model, (MEND,))
             tell_constants_apart(machine.core, given, plan.device.rpartition(":")[2].split(","), own)
             try:
                 compiled = self._compile_native(given, plan.device, own)

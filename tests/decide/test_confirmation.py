@@ -81,7 +81,7 @@ class Beside(ScriptedSession):
         self.runs: dict[str, Callable[..., np.ndarray]] = {}
         self.first_rounds = rounds
 
-    def untied(self) -> None:
+    def mended(self) -> None:
         return None
 
     def compile_whole(self, plan: ModelPlan) -> SimpleNamespace:

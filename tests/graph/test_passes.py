@@ -19,9 +19,9 @@ from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.passes import (
     FOLD,
     FOLDED,
+    MEND,
     NAMED,
     NAMES,
-    UNTIE,
     Pass,
     formed,
     run_passes,
@@ -104,7 +104,7 @@ def test_a_pass_that_says_unchanged_left_every_byte_and_all_leave_the_outputs(
         p.get_friendly_name(): data.shape for p, data in zip(given.get_parameters(), inputs, strict=True)
     }
     model = given.clone()
-    for step in (*([static_shapes(shapes)] if is_static else ()), *FOLDED, opened_crossings, UNTIE):
+    for step in (*([static_shapes(shapes)] if is_static else ()), *FOLDED, opened_crossings, MEND):
         step = step if isinstance(step, Pass) else step(halves(model))
         untouched = stored(model, tmp_path)
         changed = run_passes(model, (step,))
@@ -119,7 +119,7 @@ def test_a_pass_that_says_unchanged_left_every_byte_and_all_leave_the_outputs(
 def test_each_pass_changes_what_it_is_for() -> None:
     assert NAMES.name in run_passes(twins(), NAMED)
     assert list(run_passes(formed(twins(), (static_shapes(), NAMES)), FOLDED)) == [FOLD.name]
-    assert list(run_passes(tied(), (*FOLDED, UNTIE))) == [UNTIE.name]
+    assert list(run_passes(tied(), (*FOLDED, MEND))) == [MEND.name]
     model = bounded()
     assert run_passes(model, (opened_crossings(halves(model)),))
     assert run_passes(model, (static_shapes(),))
@@ -144,7 +144,7 @@ def test_a_pass_that_fails_is_named_with_those_before_and_the_given_model_stays(
 
 def test_a_prepared_model_knows_its_form_and_what_it_was() -> None:
     given = twins()
-    prepared = PreparedModel.of(given).then((static_shapes(), NAMES)).then((FOLD, UNTIE))
+    prepared = PreparedModel.of(given).then((static_shapes(), NAMES)).then((FOLD, MEND))
     assert prepared.given is given
     assert list(prepared.changed) == [static_shapes().name, NAMES.name, FOLD.name]
     assert set(prepared.structure.names) < set(prepared.given_structure.names)

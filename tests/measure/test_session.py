@@ -102,7 +102,7 @@ def test_transposed_copies_of_weights_are_added_to_the_file(tmp_path: Path, monk
     model = ov.Model([ops.add(left, right, name="2/sum")], [x, y], "tied")
     properties = {"CPU": {"INFERENCE_PRECISION_HINT": "f32"}}
     with ProfilingSession(None, model, ["CPU"], properties) as session:
-        untied = session.untied()
+        untied = session.mended()
         assert untied is not None
         size = bytes_on_disk(tmp_path, (os.getpid(),))
         assert 2 * weight.nbytes <= size < 2.5 * weight.nbytes

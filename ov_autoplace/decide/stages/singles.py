@@ -108,7 +108,7 @@ def _mend(context: Context, devices: Sequence[str]) -> None:
     outputs = context.session.outputs
     if outputs is None or not any(map(outputs.is_wrong, devices)):
         return
-    other = context.session.untied()
+    other = context.session.mended()
     if other is None:
         return
     context.as_given = {device: f"{device} (model as given)" for device in devices}

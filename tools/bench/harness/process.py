@@ -28,6 +28,7 @@ from harness import ROOT
 from ov_autoplace._base.files import write_text_atomically
 
 _TRIES = 2  # where a process died by a signal
+_WRITTEN = ("benchmarks.json", "docs/measured.md", "docs/_static/gains.svg")
 _SHOWN = 400  # characters of why a piece failed
 _KILL_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
@@ -149,19 +150,23 @@ def _call(
         return (Failure(told["failure"]) if "failure" in told else told["outcome"]), False
 
 
+def _git(*arguments: str) -> str:
+    told = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return told.stdout.strip()
+
+
 def commit() -> str:
-    """The commit of this checkout, marked where tracked files differ from it; empty outside of a checkout."""
+    """The commit of this checkout, marked where tracked files differ from it; empty outside of a checkout.
+
+    What the suite itself writes is no difference.
+    """
+    others = (".", *(f":(exclude){name}" for name in _WRITTEN))
     try:
-        shown = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        shown = _git("rev-parse", "--short=12", "HEAD")
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", *others)
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return shown.stdout.strip()
+    return f"{shown}-dirty" if changed else shown
 
 
 def _tell(what: str, name: str, arguments: Mapping[str, Any], start: float) -> None:

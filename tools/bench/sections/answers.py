@@ -373,17 +373,17 @@ def _medians(load: Load, found: Mapping[str, Found]) -> Table:
 
 
 def _ratio_table(told: Contest, found: Mapping[str, Found]) -> Table:
-    """Each answer over the best rival under each load, and what the first of them is."""
+    """The first answer over the best rival under each load, and what it is."""
     rows = []
     for name, one in found.items():
         cells = [one.best(load) for load in told.loads]
         for load in told.loads:
             ratios = one.ratios(load)
-            cells += [interval_cell(ratios[who]) if who in ratios else "-" for who in told.ours]
+            cells.append(interval_cell(ratios[told.first]) if told.first in ratios else "-")
         answer = one.answers.get(told.first)
         rows.append((name, *cells, answer.plan if answer else "-"))
     best = [f"best, {load.value}" for load in told.loads]
-    columns = [f"{who}, {load.value}" for load in told.loads for who in told.ours]
+    columns = [f"{told.first}, {load.value}" for load in told.loads]
     return Table(
         f"Over the best {told.rivals[:-1]}: median of paired ratios (lower is better)",
         ("network", *best, *columns, told.first),

@@ -1,7 +1,7 @@
 """The analytic cost table: a roofline of a target, without compiling anything.
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performance Model for Multicore
-Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (:attr:`OpGraph.head`), which takes
+Architectures", CACM 52(4), 2009. Ops that a device fuses are one kernel (``OpGraph.head``), which takes
 the longer of its arithmetic and its memory traffic::
 
     seconds = max(sum over its ops of flop / rate(class of the op),

@@ -45,10 +45,8 @@ def placement_facts(explanation: Explanation) -> Iterator[Fact]:
     schedule, timeline = explanation.schedule, explanation.predicted
     yield "devices", ", ".join(explanation.table.devices)
     doubt = explanation.table.doubt
-    yield (
-        "costs",
-        explanation.table.source + (f", typically within a factor of {doubt:.2g}" if doubt > 1 else ""),
-    )
+    known = f", typically within a factor of {doubt:.2g}" if doubt > 1 else ""
+    yield "costs", explanation.table.source + known
     yield "ops", f"{sum(map(len, explanation.members())):,}"
     yield "groups of ops", f"{len(explanation.table):,}"
     yield f"{explanation.part}s", f"{schedule.subgraphs:,}"

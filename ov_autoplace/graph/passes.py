@@ -38,17 +38,16 @@ class Pass:
 
 NAMES = Pass("telling ops of one name apart", lambda read: make_names_unique(read.model))
 FOLD = Pass("folding shapes", lambda read: fold_static_shapes(read.model, read.records))
-MEND = Pass("mending what OpenVINO computes wrongly", lambda read: _mended(read.model))
+MEND = Pass(
+    "mending what OpenVINO computes wrongly",
+    lambda read: untie_weights(read.model) + order_masks(read.model),
+)
 
 NAMED = (NAMES,)
 """The ops as HETERO tells them apart, and as everybody names them."""
 
 FOLDED = (NAMES, FOLD)
 """What is decided on, and compiled: HETERO may cut it where it must not before."""
-
-
-def _mended(model: ov.Model) -> int:
-    return untie_weights(model) + order_masks(model)
 
 
 def static_shapes(shapes: Mapping[str, Sequence[int]] | None = None) -> Pass:

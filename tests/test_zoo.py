@@ -14,6 +14,8 @@ import zoo
 from model_checks import random_inputs
 from networks import recurrent, relative_attention
 from networks.builder import NetworkBuilder
+from networks.random_blocks import random_blocks
+from transformers_kinds import drawn
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +185,24 @@ def test_no_family_is_of_two_splits() -> None:
 )
 def test_networks_hold_the_ops_they_are_there_for(name: str, types: set[str]) -> None:
     assert types <= set(op_types(zoo.build(name)))
+
+
+@pytest.mark.seeds(0, 20)
+def test_random_blocks_run_and_a_seed_fixes_them(seed: int, core: ov.Core) -> None:
+    model = random_blocks(seed)
+    assert described(model) == described(random_blocks(seed))
+    outputs = core.compile_model(model, "CPU")(random_inputs(model, seed))
+    assert all(outputs[port].size for port in model.outputs)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("family", ["bert", "mistral", "t5", "vit_mae", "resnet", "wav2vec2"])
+def test_a_drawn_network_has_the_shapes_that_its_seed_draws(family: str) -> None:
+    first, again, other = (drawn.drawn(family, seed) for seed in (3, 3, 4))
+    assert not first.is_dynamic()
+    shapes = [[str(port.get_partial_shape()) for port in model.inputs] for model in (first, again, other)]
+    assert op_types(first) == op_types(again)
+    assert shapes[0] == shapes[1] != shapes[2]
 
 
 def test_the_two_towers_meet_only_in_the_last_op() -> None:

@@ -1,7 +1,7 @@
 """Collects what the ops of many networks cost on this machine, to train the network of costs on.
 
-Training networks are random blocks and the zoo's families at random sizes. Networks of the transformers
-library and the zoo's held-out families are kept apart: a network of costs is judged by them.
+Training networks are random blocks and families of the zoo, or of the transformers library, at random sizes.
+Other families of both are held out: a network of costs is judged by them.
 ``ONEDNN_MAX_CPU_ISA`` caps the instructions of a CPU; name it by ``--label``, and one machine is several
 kinds of device.
 """
@@ -11,8 +11,10 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import openvino as ov
@@ -23,6 +25,12 @@ import zoo
 from networks.random_blocks import random_blocks
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.collect import NamedModel, collect
+from transformers_kinds import drawn
+
+if TYPE_CHECKING:
+    from ov_autoplace.graph.computation_graph import ComputationGraph
+
+_log = logging.getLogger("ov_autoplace")
 
 HELD_OUT = "held out"
 """Begins the family of a network that nothing is trained on."""
@@ -45,18 +53,38 @@ def training_networks(count: int, seed: int) -> Iterator[NamedModel]:
         family = families[made // _ZOO_EVERY % len(families)]
         size = int(np.exp(np.random.default_rng((number, 5)).uniform(np.log(60), np.log(900))))
         untouched = zoo.build_scaled(family, size, number)
-        graph = extract(untouched)
-        if graph.flops.sum() < _MOST_FLOPS and graph.weight_bytes.sum() < _MOST_WEIGHT_BYTES:
+        if _is_quick(extract(untouched)):
             yield NamedModel(f"{family}-{number}", family, zoo.build_scaled(family, size, number, "random"))
 
 
+def transformers_networks(count: int, seed: int) -> Iterator[NamedModel]:
+    """Families of the transformers library in turns; what takes long to measure is left out."""
+    for number in range(seed, seed + count):
+        family = drawn.FAMILIES[number % len(drawn.FAMILIES)]
+        model = _made(family, partial(drawn.drawn, family, number))
+        if model is not None and _is_quick(extract(model)):
+            yield NamedModel(f"{family}-{number}", f"transformers: {family}", model)
+
+
+def _is_quick(graph: ComputationGraph) -> bool:
+    return bool(graph.flops.sum() < _MOST_FLOPS and graph.weight_bytes.sum() < _MOST_WEIGHT_BYTES)
+
+
+def _made(name: str, make: Callable[[], ov.Model]) -> ov.Model | None:
+    try:
+        return make()
+    except Exception as cause:  # whatever the installed release of transformers cannot convert
+        _log.warning("%s is left out: %s", name, str(cause).splitlines()[0])
+        return None
+
+
 def held_out_networks() -> Iterator[NamedModel]:
-    """Networks of the transformers library, and of the zoo's held-out families."""
+    """Families of the transformers library that training does not see, and the zoo's."""
     for name in (*transformers_kinds.NAMES, *transformers_kinds.HELD_OUT):
-        try:
-            model = transformers_kinds.build(name)
-        except Exception as cause:  # whatever the installed release of transformers cannot convert
-            logging.getLogger("ov_autoplace").warning("%s is left out: %s", name, str(cause).splitlines()[0])
+        if name in drawn.FAMILIES:
+            continue
+        model = _made(name, partial(transformers_kinds.build, name))
+        if model is None:
             continue
         yield NamedModel(f"transformers-{name}", f"{HELD_OUT}: transformers", model)
     for family in zoo.HELD_OUT_FAMILIES:
@@ -76,11 +104,13 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--device", action="append", help="CPU, if none is named")
     parser.add_argument("--label", default="", help="of what the environment changes of the devices")
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--transformers", action="store_true", help="networks of that library instead")
     parser.add_argument("--held-out", action="store_true", help="the held-out networks instead")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[RichHandler(show_path=False)])
     logging.getLogger("nncf").setLevel(logging.ERROR)
-    networks = held_out_networks() if given.held_out else training_networks(given.networks, given.seed)
+    make = transformers_networks if given.transformers else training_networks
+    networks = held_out_networks() if given.held_out else make(given.networks, given.seed)
     samples = collect(
         networks,
         given.output,

@@ -167,6 +167,25 @@ def _joined() -> ov.Node:
     return ops.add(product(product(x), 8), x)
 
 
+def _joined_chains() -> ov.Node:
+    """A recommender: a chain is read by two joins, with a product between them."""
+    x = data()
+    numbers, table = product(ops.relu(product(x))), ops.gather(x, np.arange(4), ZERO)
+    both = ops.concat([numbers, product(table)], 1)
+    return product(ops.relu(product(ops.concat([numbers, ops.tanh(product(both))], 1))))
+
+
+def _read_between_by_a_join() -> ov.Node:
+    value = product(data())
+    return ops.concat([product(ops.relu(value)), value], 1)
+
+
+def _joined_with_nothing() -> ov.Node:
+    """A join that OpenVINO removes, so that what is before and after it is merged."""
+    value = product(data())
+    return ops.add(product(ops.concat([ops.relu(value)], 1)), value)
+
+
 def _attention() -> ov.Node:
     x = data()
     return ops.matmul(ops.softmax(ops.matmul(x, ops.relu(x), False, True), 1), x, False, False)
@@ -181,6 +200,9 @@ def _attention() -> ov.Node:
         (_read_twice, True),
         (_read_between, True),
         (_joined, True),
+        (_joined_chains, False),
+        (_read_between_by_a_join, True),
+        (_joined_with_nothing, True),
         (_attention, True),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
@@ -191,7 +213,7 @@ def test_products_that_are_merged_with_more_than_a_chain_can_crash(build, can):
 
 
 def random_products(seed: int) -> ov.Model:
-    """Products, and what is computed element by element, of two inputs; plain chains more often than not."""
+    """Products, and what is computed element by element, of two inputs; mostly plain chains, some joined."""
     random = np.random.default_rng(seed)
     sizes = (8, 16, 64)
     inputs = [ops.parameter([4, 16], np.float32) for _ in range(2)]
@@ -204,8 +226,12 @@ def random_products(seed: int) -> ov.Model:
         draw = random.random()
         if draw < 0.5:
             values.append(product(value, int(random.choice(sizes))))
-        elif draw < 0.9:
+        elif draw < 0.85:
             values.append(alone[random.integers(len(alone))](value))
+        elif draw < 0.92:
+            values.append(ops.concat([value, values[random.integers(len(values))]], 1))
+        elif draw < 0.94:
+            values += [ops.tanh(half) for half in ops.split(value, np.int64(1), 2).outputs()]
         else:
             values.append(ops.add(value, fitting[random.integers(len(fitting))]))
     ends = [value for value in values[2:] if not value.output(0).get_target_inputs()]

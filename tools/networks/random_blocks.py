@@ -483,6 +483,124 @@ def _token_head(d: _Drawn, x: Node) -> Node:
     return d.activated(d.dense(first, d.size(2, 500)), pick(d.random, ("tanh", "sigmoid", "relu")))
 
 
+# What converters write now and then, on a tensor of any rank whose shape it keeps.
+
+
+def _compared(d: _Drawn, x: Node) -> Node:
+    """A comparison whose answer becomes a factor or a mask, or a detour over integers."""
+    n, zero = d.named, d.number(0.0)
+    compare = pick(d.random, (ops.less, ops.less_equal, ops.greater_equal, ops.equal, ops.not_equal))
+    kind = pick(d.random, ("factor", "mask", "not", "integers"))
+    if kind == "integers":
+        return n(ops.convert(n(ops.convert(x, "i32")), "f32"))
+    is_kept = n(compare(x, zero))
+    if kind == "factor":
+        return n(ops.multiply(x, n(ops.convert(is_kept, "f32"))))
+    if kind == "mask":
+        return n(ops.select(n(ops.logical_and(is_kept, n(ops.less(x, d.number(2.0))))), x, zero))
+    return n(ops.select(n(ops.logical_not(is_kept)), x, n(ops.negative(x))))
+
+
+def _computed(d: _Drawn, x: Node) -> Node:
+    """Functions of elements that are no activations."""
+    n = d.named
+    if chance(d.random, 0.5):
+        binary = pick(d.random, (ops.minimum, ops.squared_difference, ops.floor_mod, ops.mod, ops.divide))
+        return n(binary(x, d.number(0.7)))
+    if chance(d.random, 0.5):
+        return n(ops.prelu(x, d.net.normal(f"slope{d._next()}", (_dims(x)[1],), 0.1)))
+    unary = pick(d.random, (ops.log, ops.sign, ops.tan, ops.atan, ops.sinh, ops.asinh))
+    return n(unary(n(ops.add(n(ops.abs(x)), d.number(0.1)))))
+
+
+def _reduced(d: _Drawn, x: Node) -> Node:
+    """A reduction that comes back by a broadcast, and normalisations and sums along an axis."""
+    n, dims = d.named, _dims(x)
+    at = int(d.random.integers(1, len(dims)))
+    axis = d.ints([at])
+    reduce = pick(d.random, (ops.reduce_sum, ops.reduce_max, ops.reduce_min, ops.reduce_prod, ops.reduce_l1))
+    kind = pick(d.random, ("broadcast", "squeeze", "cumsum", "norm"))
+    if kind == "broadcast":
+        return n(ops.add(x, n(ops.broadcast(n(reduce(x, axis, True)), d.ints(dims)))))
+    if kind == "squeeze":
+        return n(ops.add(x, n(ops.unsqueeze(n(ops.squeeze(n(reduce(x, axis, True)), axis)), axis))))
+    return n(ops.cum_sum(x, d.ints(at))) if kind == "cumsum" else n(ops.normalize_l2(x, axis, 1e-6, "add"))
+
+
+def _moved(d: _Drawn, x: Node) -> Node:
+    """Elements at other places: parts, rolls, indices, padding, the largest ones."""
+    n, dims = d.named, _dims(x)
+    last, width = d.ints([len(dims) - 1]), dims[-1]
+    kind = pick(d.random, ("parts", "roll", "permute", "scatter", "pad", "largest"))
+    if kind == "parts" and width > 2:
+        at = int(d.random.integers(1, width))
+        parts = n(ops.variadic_split(x, last, d.ints([at, width - at]))).outputs()
+        return n(ops.concat(parts[::-1], len(dims) - 1))
+    if kind == "roll":
+        return n(ops.roll(x, d.ints([max(1, dims[1] // 2)]), d.ints([1])))
+    if kind == "scatter":
+        column = n(ops.gather(x, d.ints([width // 2]), d.ints(len(dims) - 1)))
+        return n(ops.scatter_update(x, d.ints([0]), column, d.ints(len(dims) - 1)))
+    if kind == "pad":
+        most = [0] * (len(dims) - 1) + [int(d.random.integers(1, 4))]
+        mode = pick(d.random, ("constant", "edge"))
+        y = n(ops.pad(x, d.ints(most), d.ints(most), mode, d.number(0.0)))
+        return n(ops.slice(y, d.ints(most[-1:]), d.ints([most[-1] + width]), d.ints([1]), last))
+    if kind == "largest":
+        places = n(ops.topk(x, d.ints(max(1, width // 2)), len(dims) - 1, "max", "value")).output(1)
+        largest = n(ops.gather_elements(x, places, len(dims) - 1))
+        return n(ops.add(x, n(ops.reduce_mean(largest, last, True))))
+    return n(ops.gather(x, d.ints(d.random.permutation(width)), d.ints(len(dims) - 1)))
+
+
+def _branched(d: _Drawn, x: Node) -> Node:
+    """An If that the mean decides."""
+    n, dims = d.named, _dims(x)
+    mean = n(ops.reduce_mean(x, d.ints(list(range(len(dims))))))
+    choice = ops.if_op(n(ops.greater(mean, d.number(0.0))).output(0))
+    inputs = [ops.parameter(dims, np.float32) for _ in range(2)]
+    then, other = (
+        ov.Model([ops.result(make(own))], [own], make.__name__)
+        for make, own in zip((ops.relu, ops.tanh), inputs, strict=True)
+    )
+    choice.set_then_body(then)
+    choice.set_else_body(other)
+    choice.set_input(x.output(0) if isinstance(x, ov.Node) else x, *inputs)
+    result = choice.set_output(then.results[0], other.results[0])
+    n(choice)
+    return n(ops.abs(result))
+
+
+def _image_only(d: _Drawn, x: Node) -> Node:
+    """Ops that know which axes are the picture's."""
+    n, dims = d.named, _dims(x)
+    kind = pick(d.random, ("groups", "grid", "adaptive", "across", "resized"))
+    if kind == "groups":
+        groups = pick(d.random, [g for g in (1, 2, 4, 8) if dims[1] % g == 0])
+        scale = [d.net.normal(f"scale{d._next()}", (dims[1],), 0.1, mean=1.0) for _ in range(2)]
+        return n(ops.group_normalization(x, *scale, groups, 1e-5))
+    if kind == "grid":
+        grid = d.net.normal(f"grid{d._next()}", (1, *dims[2:], 2), 0.5)
+        return n(ops.grid_sample(x, grid, {"mode": pick(d.random, ("bilinear", "nearest"))}))
+    if kind == "adaptive":
+        return n(ops.add(x, n(ops.adaptive_avg_pool(x, d.ints([1, 1])))))
+    if kind == "across":
+        return n(ops.lrn(x, d.ints([1]), 1e-4, 0.75, 1.0, 5))
+    mode = pick(d.random, ("nearest", "linear", "linear_onnx", "cubic"))
+    for size in ([max(1, side // 2) for side in dims[2:]], dims[2:]):
+        x = n(ops.interpolate(x, d.ints(size), mode, "sizes", axes=d.ints([2, 3])))
+    return x
+
+
+def _tokens_only(d: _Drawn, x: Node) -> Node:
+    """Ops that know which axis is time."""
+    _, length, width = _dims(x)
+    if chance(d.random, 0.4):
+        return d.named(ops.reverse_sequence(x, d.ints([length]), 0, 1))
+    weight = d.net.normal(f"weight{d._next()}", (width, width), width**-0.5)
+    return d.named(ops.einsum([x, weight], "btc,cd->btd"))
+
+
 # Rows.
 
 
@@ -534,8 +652,9 @@ def _row_head(d: _Drawn, x: Node) -> Node:
     return d.activated(d.dense(x, d.size(1, 100)), pick(d.random, ("sigmoid", "tanh", "log_softmax")))
 
 
+_ANY: tuple[Block, ...] = (_compared, _computed, _reduced, _moved, _branched)
 _IMAGE: tuple[Block, ...] = (_plain, _plain, _residual, _inverted, _squeeze, _branches, _shrink, _dense_block)
-_IMAGE += (_shuffled, _enlarged, _gated_image, _instance_norm, _channels_last, _pointwise)
+_IMAGE += (_shuffled, _enlarged, _gated_image, _instance_norm, _channels_last, _pointwise, _image_only, *_ANY)
 _TOKENS: tuple[Block, ...] = (_attention, _attention, _perceptron, _perceptron, _sequence, _scan, _convolved)
-_TOKENS += (_mixed_tokens, _pointwise, _selected)
-_ROWS: tuple[Block, ...] = (_layer, _layer, _skipping, _crossed, _experts, _towers, _waves, _pointwise)
+_TOKENS += (_mixed_tokens, _pointwise, _selected, _tokens_only, *_ANY)
+_ROWS: tuple[Block, ...] = (_layer, _layer, _skipping, _crossed, _experts, _towers, _waves, _pointwise, *_ANY)

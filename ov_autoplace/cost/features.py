@@ -27,6 +27,7 @@ _LIGHT, _HEAVY = 1e5, 1e8  # work of an op, flop or bytes, at which a device's r
 OP_FEATURES = (
     *("log_flops", "log_weight_bytes", "log_input_bytes", "log_output_bytes", "log_steps", "rank"),
     *("log_last", "log_second", "log_first", "log_intensity", "begins_kernel", "log_readers", "log_operands"),
+    "log_run_length",
     *(f"is_{precision}" for precision in _PRECISIONS),
     *("log_arithmetic", "log_memory", "log_kernel", "log_model_weights", "log_model_ops"),
 )
@@ -91,6 +92,7 @@ class OpInputs:
             head == np.arange(N),
             _log(np.bincount(ops.edges[:, 0], minlength=N), 1),
             _log(np.bincount(ops.edges[:, 1], minlength=N), 1),
+            _log(ops.run_length, 5),
             *(np.array([own == precision for own in ops.precisions]) for precision in _PRECISIONS),
             *(np.log(times / unit + 0.01) / _TIME_SCALE for times in (arithmetic, memory, kernel)),
             np.full(N, math.log1p(float(ops.weight_bytes.sum())) / 20),

@@ -89,6 +89,26 @@ class OpGraph:
         return frozen_array(found, np.float64)
 
     @cached_property
+    def run_length(self) -> FloatArray:
+        """Elements that follow each other both in what an op reads and in its first output, ``float64[N]``.
+
+        A join along the last axis moves few at a time, one along the first moves whole tensors. Axes are not
+        kept, so that this is told from shapes: the last dimensions that are the same, and the smaller of the
+        first ones before them that differ.
+        """
+        rank = max((len(shape) for shape in self.shapes), default=0)
+        dims = np.ones((len(self), rank + 1))
+        for i, shape in enumerate(self.shapes):
+            dims[i, rank + 1 - len(shape) :] = np.abs(shape)
+        before, after = dims[self.edges[:, 0]], dims[self.edges[:, 1]]
+        is_same = np.logical_and.accumulate((before == after)[:, ::-1], axis=1)[:, ::-1]
+        is_counted = np.concatenate([is_same[:, 1:], np.ones((len(is_same), 1), dtype=np.bool_)], axis=1)
+        runs = np.where(is_counted, np.minimum(before, after), 1.0).prod(axis=1)
+        found = self.elements.copy()
+        np.minimum.at(found, self.edges[:, 1], runs)
+        return frozen_array(found, np.float64)
+
+    @cached_property
     def is_busy(self) -> BoolArray:
         """Whether an op computes anything, ``bool[N]``."""
         return frozen_array([op_type not in _FREE for op_type in self.op_types], np.bool_)

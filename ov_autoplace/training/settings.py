@@ -30,12 +30,12 @@ class CostSettings:
     seed: int = 0
     hidden: int = 64
     layers: int = 2
-    epochs: int = 12
+    epochs: int = 24
     networks_per_step: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3
     average: float = 0.99
-    dropout: float = 0.5
+    dropout: float = 0.3
     noise: float = 0.2
     threads: int = 0
 

@@ -6,13 +6,16 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
 from collected import NETWORKS, networks, profile, target
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.estimate import estimated_table, estimates, fitted_factors
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.table import ANALYTIC, LEARNED
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.errors import CheckpointError
@@ -73,6 +76,25 @@ def test_messages_are_means_of_producers_and_consumers():
     np.testing.assert_allclose(correction, np.clip(out[:, 0], -6, 6), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(gate, 1 / (1 + np.exp(-out[:, 1])), rtol=1e-4)
     np.testing.assert_allclose(doubt, out[:, 2], rtol=1e-4, atol=1e-5)
+
+
+def test_how_many_elements_move_together_is_told_by_shapes():
+    x, row = ops.parameter([2, 3, 8], np.float32, name="x"), ops.parameter([2, 3, 1], np.float32, name="row")
+    made = {
+        "inner": ops.concat([ops.relu(x), x], 2),
+        "outer": ops.concat([ops.tanh(x), x], 0),
+        "middle": ops.concat([ops.abs(x), x], 1),
+        "broadcast": ops.add(ops.sigmoid(x), row),
+        "whole": ops.exp(x),
+        "cut": ops.slice(x, np.int64([0]), np.int64([5]), np.int64([1]), np.int64([2])),
+    }
+    for name, op in made.items():
+        op.set_friendly_name(name)
+    graph = extract(ov.Model(list(made.values()), [x, row], "shapes"))
+    found, kept = OpGraph.of(graph)
+    together = {graph.names[i]: length for i, length in zip(kept, found.run_length, strict=True)}
+    expected = {"inner": 8, "outer": 48, "middle": 24, "broadcast": 1, "whole": 48, "cut": 5}
+    assert {name: together[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.7])

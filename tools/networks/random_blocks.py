@@ -553,6 +553,42 @@ def _moved(d: _Drawn, x: Node) -> Node:
     return n(ops.gather(x, d.ints(d.random.permutation(width)), d.ints(len(dims) - 1)))
 
 
+def _halved(d: _Drawn, x: Node) -> Node:
+    """Slices along any axis, of which one changes the other, put together again."""
+    n, dims = d.named, _dims(x)
+    axes = [axis for axis, size in enumerate(dims) if size > 1 and size % 2 == 0]
+    if not axes:
+        return _computed(d, x)
+    axis = pick(d.random, axes)
+    half, size, at, one = (d.ints([k]) for k in (dims[axis] // 2, dims[axis], axis, 1))
+    first, second = n(ops.slice(x, d.ints([0]), half, one, at)), n(ops.slice(x, half, size, one, at))
+    if chance(d.random, 0.5):
+        second = n(pick(d.random, (ops.add, ops.multiply))(first, second))
+    return n(ops.concat([first, second], axis))
+
+
+def _of_another_rank(d: _Drawn, x: Node) -> Node:
+    """Ops on the same elements under another shape: an axis in two, a new one, or two as one."""
+    n, dims = d.named, _dims(x)
+    axis = int(d.random.integers(len(dims)))
+    divisors = [k for k in (2, 3, 4, 8, 16) if dims[axis] % k == 0 and dims[axis] > k]
+    shape = [*dims[:axis], 1, *dims[axis:]]
+    if divisors:
+        k = pick(d.random, divisors)
+        shape = [*dims[:axis], k, dims[axis] // k, *dims[axis + 1 :]]
+    if len(dims) > 2 and chance(d.random, 0.2):
+        shape = [dims[0] * dims[1], *dims[2:]]
+    y: Node = n(ops.reshape(x, d.ints(shape), False))
+    for _ in range(int(d.random.integers(1, 5))):
+        if chance(d.random, 0.25):
+            order = d.random.permutation(len(shape))
+            y = n(pick(d.random, (ops.sigmoid, ops.exp, ops.tanh))(n(ops.transpose(y, d.ints(order)))))
+            y = n(ops.transpose(y, d.ints(np.argsort(order))))
+        else:
+            y = pick(d.random, (_compared, _computed, _reduced, _moved, _halved, _halved))(d, y)
+    return n(ops.reshape(y, d.ints(dims), False))
+
+
 def _branched(d: _Drawn, x: Node) -> Node:
     """An If that the mean decides."""
     n, dims = d.named, _dims(x)
@@ -652,7 +688,7 @@ def _row_head(d: _Drawn, x: Node) -> Node:
     return d.activated(d.dense(x, d.size(1, 100)), pick(d.random, ("sigmoid", "tanh", "log_softmax")))
 
 
-_ANY: tuple[Block, ...] = (_compared, _computed, _reduced, _moved, _branched)
+_ANY: tuple[Block, ...] = (_compared, _computed, _reduced, _moved, _halved, _of_another_rank, _branched)
 _IMAGE: tuple[Block, ...] = (_plain, _plain, _residual, _inverted, _squeeze, _branches, _shrink, _dense_block)
 _IMAGE += (_shuffled, _enlarged, _gated_image, _instance_norm, _channels_last, _pointwise, _image_only, *_ANY)
 _TOKENS: tuple[Block, ...] = (_attention, _attention, _perceptron, _perceptron, _sequence, _scan, _convolved)

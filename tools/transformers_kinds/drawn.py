@@ -1,6 +1,7 @@
 """Networks of the transformers library at sizes that are drawn, to train the network of costs on.
 
-Predictions are judged by other families: no family here is one of those, or a later version of one.
+Predictions are judged by other families of the library. Many of its families are built alike, so that some of
+these have relatives here.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
-from transformers_kinds.recipes import Inputs, floats, image, name_input, tokens, traced
+from transformers_kinds.recipes import Inputs, converted, floats, image, tokens
 
 _TEXT = (
     *("albert", "bert", "camembert", "convbert", "distilbert", "electra", "ernie", "esm", "fnet", "ibert"),
@@ -47,32 +47,19 @@ def drawn(family: str, seed: int) -> ov.Model:
 
     random = np.random.default_rng(seed)
     sizes = _sizes(random)
-    made = transformers.AutoConfig.for_model(family)
+    defaults = transformers.AutoConfig.for_model(family)
     share = float(random.choice([0.25, 0.5, 1.0]))
     known = {
-        key: _fitted(getattr(made, key), value, share) for key, value in sizes.items() if hasattr(made, key)
+        key: _fitted(getattr(defaults, key), value, share)
+        for key, value in sizes.items()
+        if hasattr(defaults, key)
     }
     config = transformers.AutoConfig.for_model(family, **known)
     config.use_cache = False
     torch.manual_seed(seed)
     network = transformers.AutoModel.from_config(config)
     inputs = _inputs(family, sizes, inspect.signature(network.forward).parameters, random)
-
-    class First(torch.nn.Module):
-        """The first tensor of the answer."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, *values: Any) -> Any:
-            return self.network(**dict(zip(inputs, values, strict=True)))[0]
-
-    model = traced(First(), [torch.from_numpy(value) for value in inputs.values()])
-    for port, (name, value) in zip(model.inputs, inputs.items(), strict=True):
-        name_input(port, name, value.shape)
-    model.validate_nodes_and_infer_types()
-    return model
+    return converted(network, inputs)
 
 
 def _sizes(random: np.random.Generator) -> dict[str, Any]:

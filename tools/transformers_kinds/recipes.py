@@ -89,11 +89,27 @@ def network(made_of: Recipe, seed: int, open_shapes: bool = False) -> ov.Model:
 
     torch.manual_seed(seed)
     config = made_of.config.made()
-    made = _fields(getattr(transformers, made_of.name)(config), made_of.inputs, made_of.outputs)
-    model = traced(made, [torch.from_numpy(value) for value in made_of.inputs.values()])
-    for port, (name, value) in zip(model.inputs, made_of.inputs.items(), strict=True):
+    made = getattr(transformers, made_of.name)(config)
+    return converted(made, made_of.inputs, made_of.outputs, open_shapes)
+
+
+def converted(
+    made: torch.nn.Module, inputs: Inputs, outputs: Sequence[str] = (), open_shapes: bool = False
+) -> ov.Model:
+    """A network of the library, traced on inputs, whose shapes it keeps unless they are opened.
+
+    Args:
+        made: The network.
+        inputs: By name.
+        outputs: Fields of its answer to keep; the first one when empty.
+        open_shapes: Whether all dimensions of the inputs are open.
+    """
+    import torch
+
+    model = traced(_fields(made, inputs, outputs), [torch.from_numpy(value) for value in inputs.values()])
+    for port, (name, value) in zip(model.inputs, inputs.items(), strict=True):
         name_input(port, name, [-1] * value.ndim if open_shapes else value.shape)
-    for port, name in zip(model.outputs, made_of.outputs, strict=True):
+    for port, name in zip(model.outputs, outputs, strict=bool(outputs)):
         port.set_names({name})
     model.validate_nodes_and_infer_types()
     return model
@@ -110,8 +126,9 @@ def _fields(made: torch.nn.Module, inputs: Inputs, outputs: Sequence[str]) -> to
 
         def forward(self, *values: torch.Tensor) -> Any:
             answer = self.network(**dict(zip(inputs, values, strict=True)))
-            is_bare = isinstance(answer, torch.Tensor)
-            return answer if is_bare else tuple(getattr(answer, field) for field in outputs)
+            if isinstance(answer, torch.Tensor):
+                return answer
+            return tuple(getattr(answer, field) for field in outputs) if outputs else answer[0]
 
     return Fields()
 

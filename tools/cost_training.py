@@ -4,15 +4,19 @@ All are trained on the same files, without a tenth of the networks.
 Rivals are the roofline, a factor for each op type (the way of nn-Meter:
 L. L. Zhang et al., MobiSys 2021, with the roofline for what varies within a type), boosted trees over ops
 and what is around them, and the same network without messages. Only ``--held-out`` looks at the files
-whose networks nothing is trained on.
+whose networks nothing is trained on. ``--sure`` counts how often fewer threads were slower than all where an
+estimate alone would have chosen them, of families that the network was not trained on.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +27,9 @@ from rich.table import Table
 from ov_autoplace.cost.features import OpInputs
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.cost.samples import CostSamples, Network
 from ov_autoplace.cost.target import DeviceProfile
+from ov_autoplace.decide.outlook import MOST_DOUBT, SURELY_FASTER, SURELY_SLOWER
 from ov_autoplace.training.costs import is_validation, judge, part, train_costs
 from ov_autoplace.training.settings import CostSettings
 
@@ -34,6 +39,7 @@ SHIPPED = ROOT / "ov_autoplace" / "cost" / "autoplace-costs.npz"
 HELD_OUT = "held-out-"
 """Begins the names of files of networks that nothing is trained on."""
 
+_THIRDS = 3
 _KNOWN = ("calibrated", "as it tells of itself", "calibrated on all threads", "as all threads tell")
 
 
@@ -171,6 +177,55 @@ def show(
     Console(width=120).print(table)
 
 
+def without_a_third(collected: Sequence[CostSamples]) -> Iterator[tuple[CostNetwork, list[CostSamples]]]:
+    """Networks of costs, each trained without a third of all families but random ones, and that third."""
+    for third in range(_THIRDS):
+
+        def is_left_out(network: Network, third: int = third) -> bool:
+            return network.family != "random" and zlib.crc32(network.family.encode()) % _THIRDS == third
+
+        training = [part(one, lambda network: not is_left_out(network)) for one in collected]
+        trained = train_costs(training, CostSettings(threads=1), progress=_print_progress)
+        yield trained, [part(one, is_left_out) for one in collected]
+
+
+def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, float]]:
+    """What fewer threads were expected to take of the time of all, and what they took.
+
+    A device is known as it tells of itself, on all threads; the expected share is infinite where the network
+    doubts it, or does not know the device.
+    """
+    runs: dict[tuple[int, str, str], list[tuple[int, DeviceProfile, float]]] = {}
+    for m in samples.measurements:
+        setting, device = samples.settings[m.setting], samples.known_of(m.setting)[-1][0]
+        runs.setdefault((m.network, setting.device, device.precision), []).append(
+            (device.threads or 0, device, m.seconds)
+        )
+    found = []
+    for (number, _, _), own in runs.items():
+        *narrow, (_, widest, whole) = sorted(own, key=itemgetter(0))
+        ops = samples.networks[number].ops
+        for _, device, seconds in narrow:
+            one, other = network.predict(ops, device), network.predict(ops, widest)
+            is_known = network.knows(device) and network.knows(widest)
+            is_sure = is_known and max(one.doubt, other.doubt) < MOST_DOUBT
+            expected = float(one.seconds.sum() / other.seconds.sum()) if is_sure else np.inf
+            found.append((expected, seconds / whole))
+    return found
+
+
+def show_sure(title: str, found: Sequence[tuple[float, float]]) -> None:
+    """How often fewer threads took as much as all, by the share that was expected."""
+    columns = ("expected share", "measured", "slower than 1.02", "above 0.98", "longest")
+    table = Table(*columns, title=title)
+    for least, below in pairwise((0.0, 0.5, SURELY_FASTER, 0.8, 1.0, SURELY_SLOWER, 100.0)):
+        took = np.array([share for expected, share in found if least <= expected < below])
+        if len(took):
+            counts = (len(took), int((took > 1.02).sum()), int((took > 0.98).sum()))
+            table.add_row(f"{least:.2f} to {below:.2f}", *map(str, counts), f"{took.max():.2f}")
+    Console(width=120).print(table)
+
+
 def main(arguments: list[str]) -> None:
     """Train the rivals, and judge all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -179,9 +234,21 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rivals", action="store_true", help="train the rivals, too")
     parser.add_argument("--held-out", action="store_true", help="judge on the held-out files as well")
+    parser.add_argument("--sure", action="store_true", help="count how often what is not measured is wrong")
     given = parser.parse_args(arguments)
     files = sorted(given.data.glob("*.npz"))
     collected = [CostSamples.load(path) for path in files if not path.name.startswith(HELD_OUT)]
+    held_out = [path for path in files if path.name.startswith(HELD_OUT)] if given.held_out else []
+    if given.sure:
+        counted: dict[str, list[tuple[float, float]]] = {}
+        for number, (network, left_out) in enumerate(without_a_third(collected)):
+            for one in left_out:
+                counted.setdefault("families that were not trained on", []).extend(shares(one, network))
+            for path in held_out if number == 0 else ():
+                counted[path.stem] = shares(CostSamples.load(path), network)
+        for title, found in counted.items():
+            show_sure(title, found)
+        return
     rivals: dict[str, Rival] = {"roofline": None, "network": CostNetwork.load(given.network)}
     if given.rivals:
         training = [part(one, lambda network: not is_validation(network)) for one in collected]
@@ -193,9 +260,8 @@ def main(arguments: list[str]) -> None:
         }
     for one in collected:
         show(f"validation of {one.settings[0].device}", part(one, is_validation), rivals)
-    for path in files if given.held_out else ():
-        if path.name.startswith(HELD_OUT):
-            show(path.stem, CostSamples.load(path), rivals)
+    for path in held_out:
+        show(path.stem, CostSamples.load(path), rivals)
 
 
 def _print_progress(done: int, total: int, text: str) -> None:

@@ -13,6 +13,7 @@ import openvino as ov
 from ov_autoplace._base.budget import Budget
 from ov_autoplace._base.statistics import CONVINCING_ROUNDS, MINIMAL_GAIN, Interval
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.outlook import Outlook
 from ov_autoplace.decide.pools import (
     able_devices,
     copies,
@@ -25,7 +26,7 @@ from ov_autoplace.decide.race import PAUSED_GAIN, PAUSED_SECONDS, must_win_after
 from ov_autoplace.decide.rate_rule import RATE_LOADS, Pair, holds
 from ov_autoplace.decide.stages.rates import enter_pools, rate_seconds, run_pools
 from ov_autoplace.decide.verdict import is_as_fast, is_faster, sustains_more
-from ov_autoplace.decide.widths import is_worth_measuring, widths_for
+from ov_autoplace.decide.widths import widths_for
 from ov_autoplace.decide.workbench import Raced, Workbench
 from ov_autoplace.errors import PlacementError, ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel, prepare
@@ -135,7 +136,7 @@ def _devices(machine: Machine) -> list[str]:
 
 def _widths(machine: Machine, model: ov.Model, device: str) -> list[WholePlan]:
     """The widths of a device that is the answer, where one of them could be faster."""
-    able = widths_for(machine, device, model) if is_worth_measuring(machine, device, model) else ()
+    able = widths_for(machine, device, model) if Outlook.of(machine, device, model).may_win else ()
     return [WholePlan(device, width) for width in able]
 
 

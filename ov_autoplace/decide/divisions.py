@@ -6,8 +6,9 @@ list schedule shows what working at once would be worth.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import openvino as ov
@@ -19,7 +20,7 @@ from ov_autoplace.cost.lanes import with_lanes
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.widths import narrow_seconds, widths_for
-from ov_autoplace.devices.widths import Cores, Lanes
+from ov_autoplace.devices.widths import Cores, Lanes, Width
 from ov_autoplace.graph.coarsen import coarsen
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.problem.problem import Problem
@@ -82,13 +83,22 @@ def lanes_for(machine: Machine, device: str, model: ov.Model) -> tuple[Lanes, ..
     return tuple(Lanes(d.count, settings[d.width.threads]) for d in found if d.width.threads in settings)
 
 
-def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
-    """Whether lanes could beat a device as a whole, by the size of a model of which nothing is known yet.
+def is_worth_dividing(
+    machine: Machine,
+    device: str,
+    model: ov.Model,
+    shares: Mapping[int, float] = MappingProxyType({}),
+    best: Width | None = None,
+) -> bool:
+    """Whether lanes could beat a device, by what is estimated of a model that was not measured yet.
 
     Args:
         machine: The devices.
         device: One of them.
         model: With unique names and its shape computations folded.
+        shares: What the model takes on fewer threads over what it takes on all, by their number, where that
+            is estimated.
+        best: The width that lanes have to beat, one of those; ``None`` = the device on all threads.
 
     Raises:
         OptionError: A shape does not fit.
@@ -102,8 +112,14 @@ def is_worth_dividing(machine: Machine, device: str, model: ov.Model) -> bool:
     coarse = coarsen(extract(model, options.shapes), light_ops=False)
     table = estimated_table(coarse, target, (device,))
     nodes = estimates(coarse.ops, [target.device(device)])[0].kernels
+    whole = total_seconds(table, device)
+    # What is fastest on fewer threads is in the caches of one core.
+    share, optimism = (1.0, OPTIMISM) if best is None else (shares[best.threads], 1.0)
     return any(
-        could_win(table, Division(device, lanes), nodes, total_seconds(table, device)) for lanes in found
+        could_win(
+            table, Division(device, lanes), nodes, share * whole, shares.get(lanes.width.threads), optimism
+        )
+        for lanes in found
     )
 
 
@@ -118,7 +134,12 @@ def divisions(machine: Machine, model: ov.Model) -> list[Division]:
 
 
 def could_win(
-    table: CostTable, division: Division, nodes: int, best: float, factor: float | None = None
+    table: CostTable,
+    division: Division,
+    nodes: int,
+    best: float,
+    factor: float | None = None,
+    optimism: float = OPTIMISM,
 ) -> bool:
     """Whether a schedule on lanes could be faster than ``best`` seconds.
 
@@ -129,6 +150,7 @@ def could_win(
         best: To be beaten.
         factor: What the model takes on the threads of a lane over what it takes on all; estimated in favour
             of lanes when ``None``.
+        optimism: What a schedule takes of what it is predicted to take, at the least.
     """
     assert division.device is not None
     assert division.lanes is not None
@@ -140,7 +162,7 @@ def could_win(
         )
         factor = narrow / whole if whole > 0 else 1.0
     lanes = with_lanes(table, division.device, division.lanes.count, factor)
-    return OPTIMISM * listed_seconds(lanes) < (1 - MINIMAL_GAIN) * best
+    return optimism * listed_seconds(lanes) < (1 - MINIMAL_GAIN) * best
 
 
 def listed_seconds(table: CostTable) -> float:

@@ -1,7 +1,7 @@
 """The algorithm: from a model and devices to a placement that is never knowingly slower than one device.
 
 1. Extract the graph, coarsen it, mask what a device cannot run and what the user pinned. The only device is
-   the answer at once unless fewer of its threads, or lanes, could be faster.
+   the answer at once, on all of its threads or on fewer, where estimates leave nothing to measure.
 2. Make the cost table: analytic (ZERO_SHOT) or profiled (PROFILE, TUNE). Where a bound proves that no mix
    can be faster than the best device by what counts, that device is the answer and nothing more is measured.
 3. Propose candidates: every single device, default HETERO and the solvers' answers; simulate them. In
@@ -30,8 +30,8 @@ import openvino as ov
 
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.context import Context, Stage
-from ov_autoplace.decide.divisions import is_worth_dividing
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.outlook import settled
 from ov_autoplace.decide.pools import without_hint
 from ov_autoplace.decide.proposals import ProposalSource, propose
 from ov_autoplace.decide.stages.lanes import Lanes
@@ -41,7 +41,6 @@ from ov_autoplace.decide.stages.splits import Splits
 from ov_autoplace.decide.stages.widths import Widths
 from ov_autoplace.decide.unfolding import unfolded
 from ov_autoplace.decide.verdict import Verdict
-from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import PreparedModel, prepare
 from ov_autoplace.graph.shapes import named_shapes
@@ -115,8 +114,9 @@ class Placer:
         ]
         if self._is_estimated:
             return self._estimated(context, stages)
-        if not self._serves_many and self._is_settled(prepared):
-            return self._only(context), None
+        is_open = self._serves_many or bool(self._left_out)
+        if not is_open and (verdict := settled(machine, prepared.model)) is not None:
+            return self._only(context, verdict), None
         try:
             with self._phase("prepare"):
                 session = machine.open(prepared, self._budget)
@@ -176,27 +176,12 @@ class Placer:
             context.verdict = stage.decide(context, stage.propose(context))
             context.bench.keep_only([context.verdict.winner])
 
-    def _is_settled(self, prepared: PreparedModel) -> bool:
-        """Whether there is one device and one way to run the model on it: nothing is worth measuring."""
-        machine, devices = self._machine, self._machine.devices
-        if len(devices) > 1 or self._left_out or self._options.executor == "OVERLAP":
-            return False
-        if is_worth_measuring(machine, devices[0], prepared.model):
-            return False
-        return self._options.executor == "HETERO" or not is_worth_dividing(
-            machine, devices[0], prepared.model
-        )
-
-    def _only(self, context: Context) -> Placement:
-        """The one device, once it is known that it supports the model and holds it as the user wants."""
-        (device,) = self._machine.devices
+    def _only(self, context: Context, verdict: Verdict) -> Placement:
+        """What estimates settled, once it is known that the device holds the model as the user wants."""
         with self._phase("solve"):
             table = context.costs.estimate(context.prepared)
             propose(self._machine.problem(table), ProposalSource(solvers=()))
-        findings = [Finding.of(Kind.ONLY_DEVICE, device)]
-        if self._machine.widths(device):
-            findings.append(Finding(Kind.NARROWER_UNLIKELY))
-        return self._whole(context.prepared, Candidate(device, WholePlan(device)), findings)
+        return self._whole(context.prepared, verdict.winner, verdict.findings)
 
     def _single(self, prepared: PreparedModel, session: ProfilingSession, cause: ProfilingError) -> Placement:
         """The fastest device that can be measured, else the first one that compiles, when all else fails.
@@ -239,7 +224,8 @@ class Placer:
             left_out=self._left_out,
             quota=self._machine.quota,
         )
-        return replace(Placement.on_device(prepared.given, chosen.name), decision=decision)
+        placement = Placement.on_device(prepared.given, *chosen.plan.devices)
+        return replace(placement, solver=chosen.name, plan=chosen.plan, decision=decision)
 
     def _with_outputs(self, context: Context) -> Verdict:
         """The verdict with what is known of everybody's outputs."""

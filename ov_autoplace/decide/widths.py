@@ -19,19 +19,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import openvino as ov
 
 from ov_autoplace._base.statistics import ESTIMATE_MARGIN, MINIMAL_GAIN
 from ov_autoplace.cost.estimate import estimates
 from ov_autoplace.cost.generic_target import generic_target
-from ov_autoplace.cost.table import LEARNED
 from ov_autoplace.decide.machine import Machine
-from ov_autoplace.devices.widths import Cores, Width
+from ov_autoplace.devices.widths import Width
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
-from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.plan import WholePlan
 
@@ -40,7 +37,6 @@ __all__ = [
     "could_win",
     "estimated_plans",
     "estimated_widths",
-    "is_worth_measuring",
     "narrow_seconds",
     "possible_widths",
     "width_candidate",
@@ -53,11 +49,6 @@ periods is stopped in all of them on any number of threads."""
 
 # In favour of fewer threads: what a node saves per halving, what an inference does, and how work scales.
 _MOST_PER_NODE, _MOST_ONCE, _LEAST_SCALING = 5e-6, 10e-6, 0.3
-# Where costs are learned: a width that is predicted to take so many times as long is not faster. Half of the
-# networks that the shipped one was not trained on are so, and one in a hundred of those is faster, by 6 %.
-_SURELY_SLOWER = 1.2
-# No model runs faster than at so many times the rates that are assumed for a machine without a profile.
-_FASTER_THAN_ASSUMED = 2.0
 
 
 def widths_for(
@@ -84,41 +75,6 @@ def possible_widths(machine: Machine, device: str, model: ov.Model) -> tuple[Wid
     """:func:`widths_for`, whoever the thread of a single one belongs to."""
     is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
     return () if is_dynamic and not machine.options.shapes else machine.widths(device)
-
-
-def is_worth_measuring(machine: Machine, device: str, model: ov.Model) -> bool:
-    """Whether a width could beat a device's default, by the size of a model of which nothing is known yet.
-
-    Args:
-        machine: The devices.
-        device: One of them.
-        model: With unique names and its shape computations folded.
-
-    Raises:
-        OptionError: A shape does not fit.
-    """
-    widths = widths_for(machine, device, model)
-    if not widths:
-        return False
-    profile = (machine.target or generic_target(machine.core, (device,))).device(device)
-    narrow = [profile.on_threads(width.threads) for width in widths if profile.threads]
-    calls = machine.options.calls or (Call(machine.options.shapes),)
-    nodes = work = 0.0
-    totals = np.zeros(1 + len(narrow))
-    is_learned = True
-    for call in calls:
-        found = estimates(extract(model, call.shapes), [profile, *narrow])
-        nodes += call.times * found[0].kernels
-        work += call.times * found[0].work
-        totals += call.times * np.array([one.total for one in found])
-        is_learned &= found[0].source == LEARNED
-    if machine.quota is not None and work < LONGEST_STOPPED_SECONDS:
-        return True
-    if is_learned and len(narrow):
-        return bool(totals[1:].min() < _SURELY_SLOWER * totals[0])
-    seconds = work / _FASTER_THAN_ASSUMED
-    cores = Cores.of_this_process().all
-    return any(could_win(seconds, nodes, cores / width.threads, seconds) for width in widths)
 
 
 def estimated_plans(machine: Machine, model: ov.Model) -> list[WholePlan]:

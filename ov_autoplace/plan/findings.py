@@ -40,6 +40,7 @@ class Kind(Enum):
     PREDICTED = "predicted"
     SINGLE_PREDICTED = "single_predicted"
     NARROW_PREDICTED = "narrow_predicted"
+    SURELY_FASTER = "surely_faster"
     UNPROFILED = "unprofiled"
     RIGHT_OUTPUTS = "right_outputs"
     REQUIRED = "required"
@@ -126,6 +127,10 @@ _SENTENCES: dict[Kind, str] = {
         "estimates can be wrong"
     ),
     Kind.NARROW_PREDICTED: "{0} is predicted {gain:.1f} % faster than {1}; {detail}",
+    Kind.SURELY_FASTER: (
+        "{0} is estimated to take {ratio:.2f} of the time of {1}; no estimate so low was found to be wrong, "
+        "so nothing was measured"
+    ),
     Kind.UNPROFILED: (
         "{0}: the time budget of {budget:.0f} ms ended before the model was profiled on every device, so "
         "this rests on estimates"

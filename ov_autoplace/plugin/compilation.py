@@ -21,6 +21,7 @@ from ov_autoplace.errors import AutoplaceError, OptionError, PlacementError
 from ov_autoplace.graph.passes import FOLD, MEND, NAMED, formed, run_passes
 from ov_autoplace.graph.support import supported_ops
 from ov_autoplace.plan.annotation import annotated_placement, set_affinities
+from ov_autoplace.plan.decision import Decision
 from ov_autoplace.plan.joint import Part, read_joint_plan
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import HINT, LanePlan, Member, Plan, PoolPlan, SplitPlan, WholePlan
@@ -152,8 +153,7 @@ def _at_once(
         if not stored.disturbed:
             return _telling(compiled, stored.reason)
         known = f"{stored.reason}; other work disturbed what was measured"
-    elif not _is_open(machine, model):
-        placement = Placement.on_device(model, machine.devices[0])
+    elif (placement := _settled(machine, model)) is not None:
         cache.store(placement)
         return _telling(placement.plan.compile(compiler), reason_of(placement.plan, placement.decision))
     else:
@@ -235,42 +235,26 @@ def compile_part(machine: Machine, model: ov.Model, compile_native: Native, part
     return part.plan.compile(_Compiler(replace(machine, options=options), named, compile_native))
 
 
-def _may_gain(machine: Machine, model: ov.Model) -> bool:
-    """Whether the only device of a request may be faster on fewer threads than it has, or in lanes.
-
-    That is seen without compiling anything, so that a model that is too large to gain by it compiles as fast
-    as on the device itself.
-    """
-    from ov_autoplace.decide.widths import is_worth_measuring
-
-    if machine.options.time_budget_ms == 0:
-        return False
-    device = machine.devices[0]
-    if is_worth_measuring(machine, device, model):
-        return True
-    from ov_autoplace.decide.divisions import is_worth_dividing  # not loaded where it is not needed
-
-    return is_worth_dividing(machine, device, model)
-
-
 def found(
     machine: Machine, model: ov.Model, search: Callable[[Machine, ov.Model], Placement] = _search
 ) -> Placement:
-    """The answer of a search; the device itself where it is the only one and there is nothing to gain.
+    """The answer of estimates where they leave nothing to measure, else that of a search.
 
     Args:
         machine: The devices and the options.
         model: With its shape computations folded.
         search: Finds a placement.
     """
-    if _is_open(machine, model):
-        try:
-            return search(machine, model)
-        except AutoplaceError as cause:
-            if _has_choice(machine):
-                raise
-            _log.warning(_AS_IT_IS, machine.devices[0], cause)
-    return Placement.on_device(model, machine.devices[0])
+    placement = _settled(machine, model)
+    if placement is not None:
+        return placement
+    try:
+        return search(machine, model)
+    except AutoplaceError as cause:
+        if _has_choice(machine):
+            raise
+        _log.warning(_AS_IT_IS, machine.devices[0], cause)
+        return Placement.on_device(model, machine.devices[0])
 
 
 def _has_choice(machine: Machine) -> bool:
@@ -278,13 +262,26 @@ def _has_choice(machine: Machine) -> bool:
     return len(machine.devices) > 1 or machine.wants_rate
 
 
-def _is_open(machine: Machine, model: ov.Model) -> bool:
-    """Whether there is anything to decide: devices, a rate, or what a single device may gain."""
+def _settled(machine: Machine, model: ov.Model) -> Placement | None:
+    """The only device on as many threads as estimates say; ``None`` where there is anything to decide.
+
+    That is seen without compiling anything, so that such a model compiles as fast as on the device itself.
+    """
+    if _has_choice(machine):
+        return None
+    placement, options = Placement.on_device(model, machine.devices[0]), machine.options
+    from ov_autoplace.decide.outlook import settled  # not loaded where it is not needed
+
     try:
-        return _has_choice(machine) or _may_gain(machine, model)
+        verdict = settled(machine, model)
     except AutoplaceError as cause:
         _log.warning(_AS_IT_IS, machine.devices[0], cause)
-        return False
+        return placement
+    if verdict is None:
+        return placement if options.time_budget_ms == 0 else None
+    chosen = verdict.winner.name
+    decision = Decision(chosen, verdict.findings, options.mode, tuple(verdict.candidates), {})
+    return replace(placement, solver=chosen, plan=verdict.winner.plan, decision=decision)
 
 
 def _telling(compiled: ov.CompiledModel, decision: str | Callable[[], str]) -> ov.CompiledModel:

@@ -21,7 +21,7 @@ def found(best: float, other: float, ours: float) -> answers.Found:
         for load, factor in ((Load.STEADY, 1.0), (Load.PAUSED, 2.0))
     }
     copies = {"XCPU": [best, 1.1 * best], "CPU": [other]}
-    answer = answers.Answer("XCPU", ("XCPU",), 2 * ours, 1.5, "because")
+    answer = answers.Answer("XCPU", ("XCPU",), 2 * ours, 1.5, "because", True)
     return answers.Found({"profile": answer}, ["XCPU", "CPU"], Race(samples, copies, {"AUTO": "it failed"}))
 
 

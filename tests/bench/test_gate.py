@@ -47,6 +47,16 @@ def test_narrow_intervals_do_not_make_less_than_the_floor_a_failure():
     assert judge(measured(1.0, 1e-6), measured(1.0 + 0.9 * FLOORS["measured"], 1e-6)) == "same"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "word"), [(0.23, 0.54, "same"), (0.23, 2.0, "worse"), (1.1, 2.0, "worse")]
+)
+def test_an_exponent_shifts_with_the_load_of_a_machine_and_may_not_become_quadratic(old, new, word):
+    def grown(value: float) -> Ratio:
+        return Ratio("ratio", value, value - 0.05, value + 0.05, 3, "growth")
+
+    assert judge(grown(old), grown(new)) == word
+
+
 def test_a_missing_ratio_fails_and_a_new_one_is_told():
     old = document_of(power=record_of(result_of(exact_ratio("gone", 1.0, 1))))
     new = document_of(power=record_of(result_of(exact_ratio("fresh", 1.0, 1))))

@@ -8,8 +8,9 @@ import openvino as ov
 import pytest
 
 from command_line import Command, two_layers
-from ov_autoplace.decide import placer
+from ov_autoplace.decide import outlook
 from ov_autoplace.decide.machine import Machine
+from ov_autoplace.decide.outlook import Outlook
 from ov_autoplace.decide.place import place
 from ov_autoplace.errors import OptionError, PlacementError
 from ov_autoplace.plan.findings import Kind
@@ -18,8 +19,8 @@ from ov_autoplace.plan.findings import Kind
 @pytest.fixture(autouse=True)
 def _no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     """As for a model that is too large for fewer threads or lanes to be faster."""
-    monkeypatch.setattr(placer, "is_worth_measuring", lambda *_: False)
-    monkeypatch.setattr(placer, "is_worth_dividing", lambda *_: False)
+    monkeypatch.setattr(Outlook, "of", lambda *_: Outlook())
+    monkeypatch.setattr(outlook, "is_worth_dividing", lambda *_: False)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_the_only_device_is_taken_as_it_is(opened: list[tuple[str, ...]], mode: 
 def test_what_may_be_faster_is_still_measured(
     opened: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(placer, "is_worth_measuring", lambda *_: True)
+    monkeypatch.setattr(Outlook, "of", lambda *_: Outlook(may_win=True))
     place(two_layers([1, 3, 16, 16]), "CPU", time_budget_ms=50, executor="HETERO")
     assert opened == [("CPU",)]
 

@@ -21,10 +21,10 @@ from candidates import FOUND, on_groups, race_of, result_of
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
+from ov_autoplace.decide.outlook import Outlook
 from ov_autoplace.decide.pools import copies
 from ov_autoplace.decide.stages.rates import run_pools
 from ov_autoplace.decide.verdict import Verdict, sustained
-from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.quota import Quota
 from ov_autoplace.devices.widths import Cores, Width
@@ -278,10 +278,10 @@ def machine(**options: object) -> Machine:
 
 def test_a_model_that_waits_little_is_measured_under_a_quota(two_cores, monkeypatch):
     some, many = prepare(chain(60)).model, prepare(chain(8, 4096)).model
-    assert is_worth_measuring(machine(), "CPU", some)
-    assert not is_worth_measuring(machine(), "CPU", many)  # a second and more, stopped in all its periods
+    assert Outlook.of(machine(), "CPU", some).may_win
+    assert not Outlook.of(machine(), "CPU", many).may_win  # a second and more, stopped in all its periods
     monkeypatch.setattr(Cores, "quota", None)
-    assert not is_worth_measuring(machine(), "CPU", some)
+    assert not Outlook.of(machine(), "CPU", some).may_win
 
 
 def test_a_decision_names_the_quota(two_cores):

@@ -17,6 +17,7 @@ import pytest
 from openvino import opset13 as ops
 
 import ov_autoplace
+from ov_autoplace.decide import outlook
 from ov_autoplace.errors import OptionError
 from ov_autoplace.plugin import behind
 from ov_autoplace.plugin.compilation import DECISION
@@ -116,6 +117,7 @@ def test_an_answer_of_a_cpu_alone_is_a_width_or_the_default(home, two_cores):
 
 def test_a_model_that_has_nothing_to_gain_is_compiled_and_nobody_is_asked(home, monkeypatch, two_cores):
     monkeypatch.setattr(behind, "decide_behind", lambda *_: pytest.fail("there is nothing to decide"))
+    monkeypatch.setattr(outlook, "settled", lambda *_: None)
     config = SOON | {"AUTOPLACE_TIME_BUDGET_MS": 0}
     for _ in range(2):
         compiled = ov.Core().compile_model(model(), "AUTOPLACE:CPU", config)

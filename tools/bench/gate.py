@@ -66,7 +66,8 @@ def _claims(document: Mapping[str, Any]) -> Iterator[tuple[str, Claim]]:
 def limit(old: Ratio, new: Ratio) -> float:
     """The largest new value that is not called worse: the floor, or both intervals' half widths if larger."""
     halves = (old.high - old.value) + (new.value - new.low)
-    return old.value + max(FLOORS[old.kind] * abs(old.value), halves)
+    share = 1.0 if old.kind == "growth" else abs(old.value)
+    return old.value + max(FLOORS[old.kind] * share, halves)
 
 
 def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[Verdict], list[str]]:

@@ -25,6 +25,7 @@ from ov_autoplace._base.statistics import CONVINCING_ROUNDS, ESTIMATE_MARGIN
 from ov_autoplace.cost.table import CostTable
 from ov_autoplace.decide.context import Context, Stage
 from ov_autoplace.decide.costs import Measured
+from ov_autoplace.decide.outlook import Outlook
 from ov_autoplace.decide.pools import able_devices, copies, copies_that_fit, hinted, mixed, other_bases
 from ov_autoplace.decide.rate_rule import (
     RATE_LOADS,
@@ -35,7 +36,6 @@ from ov_autoplace.decide.rate_rule import (
     were_loads_disturbed,
 )
 from ov_autoplace.decide.verdict import Verdict, sure_unrun
-from ov_autoplace.decide.widths import is_worth_measuring
 from ov_autoplace.decide.workbench import Workbench
 from ov_autoplace.devices.names import device_properties
 from ov_autoplace.errors import AutoplaceError, PlacementError, ProfilingError
@@ -145,7 +145,7 @@ class Rates(Stage):
         if context.budget.left <= 0:
             return only
         try:
-            if not is_worth_measuring(machine, devices[0], context.prepared.model):
+            if not Outlook.of(machine, devices[0], context.prepared.model).may_win:
                 return only
         except AutoplaceError as cause:
             _log.debug("whether copies are worth measuring is not known: %s", cause)

@@ -13,11 +13,12 @@ from ov_autoplace._base.statistics import Interval, median_interval
 Kind = Literal["exact", "decided", "growth", "measured"]
 
 FLOORS: dict[str, float] = {"exact": 0.002, "decided": 0.02, "growth": 0.8, "measured": 0.03}
-"""How much a ratio of a kind may grow, in shares of itself, before the gate looks at intervals at all.
+"""How much a ratio of a kind may grow before the gate looks at intervals at all: in shares of itself, but for
+``growth``, where it is added.
 
 ``exact`` depends on the code and the seed alone; ``decided`` on decisions, too, which another processor may
-round otherwise; ``growth`` is an exponent of processor time, which other work on the machine shifted from 0.7
-to 1.04: what becomes quadratic is found, not less; ``measured`` is a ratio of times."""
+round otherwise; ``growth`` is an exponent of processor time, which other work on the machine shifted from 0.2
+to 1: what becomes quadratic is found, not less; ``measured`` is a ratio of times."""
 
 
 @dataclass(frozen=True, slots=True)

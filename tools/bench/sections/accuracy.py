@@ -105,7 +105,7 @@ class Trial:
 
 
 def run(
-    quick: bool, seed: int, models: tuple[str, ...] = (), size: str = "full", placements: int = 17
+    quick: bool, seed: int, models: tuple[str, ...] = (), size: str = "full", placements: int = 8
 ) -> Result:
     """Every model in a process of its own.
 

@@ -164,7 +164,6 @@ CONTESTS = {
         "widths",
         (Load.STEADY, Load.PAUSED),
         claimed={_ALL: 0.95},
-        listed=True,
     ),
     "rate": Contest(
         "A rate of requests",

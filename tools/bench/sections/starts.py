@@ -56,7 +56,7 @@ def run(quick: bool, seed: int, models: tuple[str, ...] = ()) -> Result:
         beside = pieces("beside", inferences_beside, folder=folder)
     columns = ("network", *(f"{what} s" for what in _COLUMNS))
     rows = [(name, *(f"{one[what]:.2f}" for what in _COLUMNS)) for name, one in found.items()]
-    tables = [Table("The first and later compiles, each network by itself", columns, rows)]
+    tables = [Table("The first and later compiles, each network by itself", columns, rows, published=False)]
     claims = []
     if found:
         over = {what: [one[what] - one["CPU"] for one in found.values()] for what in _COLUMNS}

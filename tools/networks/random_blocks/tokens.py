@@ -1,0 +1,193 @@
+"""Blocks of networks that read tokens ``[1, T, C]``."""
+
+from __future__ import annotations
+
+import numpy as np
+import openvino as ov
+from openvino import opset15 as ops
+
+from networks.builder import Node
+from networks.random_blocks.any_rank import pointwise
+from networks.random_blocks.drawn import Block, Drawn, dims_of
+from networks.variation import chance, pick
+
+
+def begin(d: Drawn) -> Node:
+    length, width = d.size(1, 256), d.size(16, 512, pick(d.random, (8, 16, 32)))
+    if chance(d.random, 0.5):
+        ids = d.net.input("ids", (1, length), np.int64)
+        x = d.net.embedding(ids, d.size(50, 5000), width, name="words")
+        places = d.net.normal("places", (1, length, width), 1.0)
+        return d.normed(d.named(ops.add(x, places)))
+    return d.dense(d.net.input("features", (1, length, d.size(4, 128))), width)
+
+
+def _heads(d: Drawn, width: int) -> int:
+    return pick(d.random, [h for h in (1, 2, 4, 8, 12, 16) if width % h == 0 and width // h >= 4] or [1])
+
+
+def _split_heads(d: Drawn, x: Node, heads: int) -> Node:
+    _, length, width = dims_of(x)
+    y = d.named(ops.reshape(x, d.ints([1, length, heads, width // heads]), False))
+    return d.named(ops.transpose(y, d.ints([0, 2, 1, 3])))
+
+
+def _attention(d: Drawn, x: Node) -> Node:
+    _, length, width = dims_of(x)
+    heads, n = _heads(d, width), d.named
+    before = chance(d.random, 0.5)
+    y = d.normed(x) if before else x
+    if chance(d.random, 0.3):  # one product for all three
+        joined = d.dense(y, 3 * width)
+        parts = n(ops.split(joined, d.ints(2), 3)).outputs()
+        q, k, v = (_split_heads(d, part, heads) for part in parts)
+    else:
+        q, k, v = (_split_heads(d, d.dense(y, width), heads) for _ in range(3))
+    if chance(d.random, 0.3):
+        q, k = _rotated(d, q), _rotated(d, k)
+    if chance(d.random, 0.4):
+        y = n(ops.scaled_dot_product_attention(q, k, v, causal=chance(d.random, 0.5)))
+    else:
+        scores = n(ops.matmul(q, k, False, True))
+        scores = n(ops.multiply(scores, d.number((width // heads) ** -0.5)))
+        if chance(d.random, 0.5):
+            scores = n(ops.add(scores, d.net.normal(f"mask{d.serial()}", (1, 1, length, length), 0.1)))
+        y = n(ops.matmul(n(ops.softmax(scores, -1)), v, False, False))
+    y = n(ops.reshape(n(ops.transpose(y, d.ints([0, 2, 1, 3]))), d.ints([1, length, width]), False))
+    y = n(ops.add(d.dense(y, width), x))
+    return y if before else d.normed(y)
+
+
+def _rotated(d: Drawn, x: Node) -> Node:
+    """Rotary embeddings, written out."""
+    _, _, length, width = dims_of(x)
+    if width % 2:
+        return x
+    n, half = d.named, width // 2
+    first, second = n(ops.split(x, d.ints(3), 2)).outputs()
+    turned = n(ops.concat([n(ops.negative(second)), first], 3))
+    cos, sin = (d.net.normal(f"turn{d.serial()}", (1, 1, length, 2 * half), 1.0) for _ in range(2))
+    return n(ops.add(n(ops.multiply(x, cos)), n(ops.multiply(turned, sin))))
+
+
+def _perceptron(d: Drawn, x: Node) -> Node:
+    width = dims_of(x)[-1]
+    before = chance(d.random, 0.6)
+    y = d.normed(x) if before else x
+    inner = min(width * pick(d.random, (1, 2, 3, 4)), 2048)
+    if chance(d.random, 0.3):
+        y = d.named(ops.multiply(d.activated(d.dense(y, inner), "swish"), d.dense(y, inner)))
+    else:
+        y = d.usual(d.dense(y, inner))
+    y = d.named(ops.add(d.dense(y, width), x))
+    return y if before else d.normed(y)
+
+
+def _sequence(d: Drawn, x: Node) -> Node:
+    """LSTM and GRU sequences in one direction or two."""
+    _, length, width = dims_of(x)
+    n, hidden = d.named, d.size(8, 256, 8)
+    directions = pick(d.random, (1, 1, 2))
+    is_lstm = chance(d.random, 0.5)
+    gates = 4 if is_lstm else 3
+    zeros = d.net.zeros(f"zero{d.serial()}", (1, directions, hidden))
+    w, r = (
+        d.net.normal(f"weight{d.serial()}", (directions, gates * hidden, k), 0.1) for k in (width, hidden)
+    )
+    b = d.net.normal(f"bias{d.serial()}", (directions, gates * hidden), 0.1)
+    lengths = d.net.constant(f"length{d.serial()}", [length], np.int32)
+    direction = "bidirectional" if directions == 2 else "forward"
+    if is_lstm:
+        y = ops.lstm_sequence(x, zeros, zeros, lengths, w, r, b, hidden, direction)
+    else:
+        y = ops.gru_sequence(x, zeros, lengths, w, r, b, hidden, direction)
+    y = n(ops.transpose(n(y).output(0), d.ints([0, 2, 1, 3])))
+    y = n(ops.reshape(y, d.ints([1, length, directions * hidden]), False))
+    return d.dense(y, width) if chance(d.random, 0.6) else y
+
+
+def _scan(d: Drawn, x: Node) -> Node:
+    """A state space, step by step in a TensorIterator."""
+    _, length, width = dims_of(x)
+    n = d.named
+    body_x, body_h = ops.parameter([1, 1, width], np.float32), ops.parameter([1, 1, width], np.float32)
+    decay = ops.constant(np.full((1, 1, width), 0.9, np.float32))
+    h = ops.add(ops.multiply(body_h, decay), body_x)
+    y = ops.multiply(h, ops.sigmoid(body_x)) if chance(d.random, 0.5) else ops.relu(h)
+    body = ov.Model([h, y], [body_x, body_h], "body")
+    loop = ops.tensor_iterator()
+    loop.set_body(body)
+    loop.set_sliced_input(body_x, x.output(0) if isinstance(x, ov.Node) else x, 0, 1, 1, -1, 1)
+    zero = d.net.zeros(f"zero{d.serial()}", (1, 1, width))
+    loop.set_merged_input(body_h, zero.output(0), h.output(0))
+    out = loop.get_concatenated_slices(y.output(0), 0, 1, 1, -1, 1)
+    n(loop)
+    return d.dense(out, width) if length else out
+
+
+def _convolved(d: Drawn, x: Node) -> Node:
+    """Convolutions in time over tokens."""
+    _, _, width = dims_of(x)
+    y = d.named(ops.transpose(x, d.ints([0, 2, 1])))
+    kernel = pick(d.random, (3, 5, 7, 15))
+    if chance(d.random, 0.5):
+        y = d.usual(d.conv(y, width, kernel, groups=width))
+    else:
+        y = d.usual(d.conv(y, width, 3, dilation=pick(d.random, (1, 2, 4)), causal=chance(d.random, 0.5)))
+    return d.named(ops.add(d.named(ops.transpose(y, d.ints([0, 2, 1]))), x))
+
+
+def _mixed_tokens(d: Drawn, x: Node) -> Node:
+    """A perceptron over the tokens, as in MLP-Mixer."""
+    length = dims_of(x)[1]
+    y = d.named(ops.transpose(d.normed(x), d.ints([0, 2, 1])))
+    y = d.dense(d.usual(d.dense(y, min(2 * length, 256))), length)
+    return d.named(ops.add(d.named(ops.transpose(y, d.ints([0, 2, 1]))), x))
+
+
+def _selected(d: Drawn, x: Node) -> Node:
+    """Parts of a tensor put together anew: slices, gathers, reductions, comparisons."""
+    n, dims = d.named, dims_of(x)
+    length = dims[1]
+    kind = pick(d.random, ("slice", "gather", "cumsum", "select", "topk", "reduce", "tile", "pad"))
+    if kind == "slice" and length > 1:
+        y = n(ops.slice(x, d.ints([0]), d.ints([max(1, length // 2)]), d.ints([1]), d.ints([1])))
+        return n(ops.concat([y, x], 1)) if length < 256 else y
+    if kind == "gather":
+        return n(ops.gather(x, d.ints(d.random.integers(0, length, length)), d.ints(1)))
+    if kind == "cumsum":
+        return n(ops.cum_sum(x, d.ints(1)))
+    if kind == "select":
+        return n(ops.select(n(ops.greater(x, d.number(0.0))), x, n(ops.multiply(x, d.number(0.1)))))
+    if kind == "topk":
+        values = n(ops.topk(x, d.ints(max(1, length // 2)), 1, "max", "value")).output(0)
+        return n(ops.concat([values, x], 1)) if length < 256 else values
+    if kind == "reduce":
+        reduce = pick(d.random, (ops.reduce_mean, ops.reduce_max, ops.reduce_sum, ops.reduce_l2))
+        return n(ops.add(x, n(reduce(x, d.ints([1]), True))))
+    if kind == "tile" and length < 64:
+        return n(ops.tile(x, d.ints([1, 2] + [1] * (len(dims) - 2))))
+    if kind == "pad" and length < 256:
+        ends = [d.ints([0, k] + [0] * (len(dims) - 2)) for k in (1, 2)]
+        return n(ops.pad(x, ends[0], ends[1], "constant", d.number(0.0)))
+    return n(ops.softmax(x, 1))
+
+
+def head(d: Drawn, x: Node) -> Node:
+    if chance(d.random, 0.4):
+        return d.dense(d.normed(x), d.size(2, 4000))
+    first = d.named(ops.gather(x, d.ints(0), d.ints(1)))
+    return d.activated(d.dense(first, d.size(2, 500)), pick(d.random, ("tanh", "sigmoid", "relu")))
+
+
+def _tokens_only(d: Drawn, x: Node) -> Node:
+    """Ops that know which axis is time."""
+    _, length, width = dims_of(x)
+    if chance(d.random, 0.4):
+        return d.named(ops.reverse_sequence(x, d.ints([length]), 0, 1))
+    weight = d.net.normal(f"weight{d.serial()}", (width, width), width**-0.5)
+    return d.named(ops.einsum([x, weight], "btc,cd->btd"))
+
+
+BLOCKS: tuple[Block, ...] = (_attention, _attention, _perceptron, _perceptron, _sequence, _scan, _convolved)
+BLOCKS += (_mixed_tokens, pointwise, _selected, _tokens_only)

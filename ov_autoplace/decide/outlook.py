@@ -89,7 +89,8 @@ class Outlook:
             return cls(any(could_win(seconds, nodes, cores / width.threads, seconds) for width in widths))
         shares = totals[1:] / totals[0]
         best = int(np.argmin(shares))
-        is_sure = shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
+        is_here = machine.target is None or profile.threads == Cores.of_this_process().all
+        is_sure = is_here and shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
         surely = widths[best] if is_sure and _is_the_same_unmeasured(model, widths[best]) else None
         known = {width.threads: float(share) for width, share in zip(widths, shares, strict=True)}
         return cls(bool(shares[best] < SURELY_SLOWER), surely, known)

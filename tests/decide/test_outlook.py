@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,15 @@ def test_who_doubts_or_did_not_learn_is_measured(estimated):
     assert plan_of() is None
     estimated(0.1, source=ANALYTIC)
     assert plan_of() is None
+
+
+@pytest.mark.parametrize(("threads", "plan"), [(2, ONE_THREAD), (16, None)])
+def test_estimates_of_a_machine_with_other_cores_settle_nothing(estimated, monkeypatch, threads, plan):
+    estimated(0.5)
+    target = ov_autoplace.generic_target(ov.Core(), ("CPU",))
+    device = replace(target.devices[0], threads=threads)
+    monkeypatch.setattr(Machine, "target", replace(target, devices=(device,)))
+    assert plan_of() == plan
 
 
 @pytest.mark.parametrize("options", [{"mode": "TUNE"}, {"executor": "OVERLAP"}])

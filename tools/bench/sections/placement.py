@@ -47,7 +47,7 @@ def run(quick: bool, seed: int) -> Result:
     rivals = [name for name in (SINGLE, *UNTRAINED) if name in methods]
     return Result(
         title="Placement quality on cost tables",
-        tables=tuple(found.table() for found in comparisons),
+        tables=tuple(replace(found.table(), published=_is_published(found.name)) for found in comparisons),
         # They depend on the seed and on the code alone: no search that feeds them is ended by a clock.
         ratios=tuple(
             exact_ratio(
@@ -63,6 +63,11 @@ def run(quick: bool, seed: int) -> Result:
         remarks=tuple(f"{method} was not run: {reason}" for method, reason in missing_libraries().items()),
         data={found.name: found.to_list() for found in comparisons},
     )
+
+
+def _is_published(name: str) -> bool:
+    """Whether the page of results has a table; on machines of the catalogue one device is mostly best."""
+    return any(part in name for part in ("random machines", "1 accelerator"))
 
 
 def _searched_longer(found: Comparison) -> Comparison:

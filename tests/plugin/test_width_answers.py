@@ -18,6 +18,7 @@ from openvino.preprocess import PrePostProcessor
 
 import ov_autoplace
 import zoo
+from ov_autoplace.decide import outlook
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
@@ -193,7 +194,8 @@ def _everywhere(width: Width | None) -> object:
 @pytest.mark.parametrize(
     ("name", "asked"), [("ssdlite", True), ("mobilenet_v2", True), ("transformer", False), ("large", False)]
 )
-def test_only_small_models_of_known_shapes_are_searched(name, asked):
+def test_only_small_models_of_known_shapes_are_searched(name, asked, monkeypatch):
+    monkeypatch.setattr(outlook, "SURELY_FASTER", 0.0)
     core, search = ov.Core(), _everywhere(CALLER)
     if name == "transformer":  # any number of tokens
         x = ops.parameter([1, -1, 64], np.float32)
@@ -211,7 +213,9 @@ def test_only_small_models_of_known_shapes_are_searched(name, asked):
     assert (compiled.get_property("NUM_STREAMS") == 0) == asked
 
 
-def test_a_device_that_cannot_be_measured_is_taken_as_it_is(caplog):
+def test_a_device_that_cannot_be_measured_is_taken_as_it_is(caplog, monkeypatch):
+    monkeypatch.setattr(outlook, "SURELY_FASTER", 0.0)
+
     def search(machine: Machine, model: ov.Model) -> Placement:
         raise PlacementError("nothing can be measured")
 

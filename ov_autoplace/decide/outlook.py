@@ -23,7 +23,6 @@ from ov_autoplace.decide.verdict import Verdict
 from ov_autoplace.decide.widths import LONGEST_STOPPED_SECONDS, could_win, widths_for
 from ov_autoplace.devices.widths import Cores, Width
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
 from ov_autoplace.graph.shapes import Call
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.findings import Finding, Kind
@@ -91,14 +90,11 @@ class Outlook:
         best = int(np.argmin(shares))
         is_here = machine.target is None or profile.threads == Cores.of_this_process().all
         is_sure = is_here and shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
-        surely = widths[best] if is_sure and _is_the_same_unmeasured(model, widths[best]) else None
+        # What is compiled otherwise in a process that it may end is measured there.
+        unmeasured = widths_for(machine, device, model, is_compiled_apart=False) if is_sure else ()
+        surely = widths[best] if widths[best] in unmeasured else None
         known = {width.threads: float(share) for width, share in zip(widths, shares, strict=True)}
         return cls(bool(shares[best] < SURELY_SLOWER), surely, known)
-
-
-def _is_the_same_unmeasured(model: ov.Model, width: Width) -> bool:
-    """Whether a width is compiled in this process as it would be in one that it may end."""
-    return width.threads > 1 or can_fail(model) or not can_crash_on_one_thread(model)
 
 
 def settled(machine: Machine, model: ov.Model) -> Verdict | None:

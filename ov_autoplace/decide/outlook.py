@@ -89,7 +89,9 @@ class Outlook:
         shares = totals[1:] / totals[0]
         best = int(np.argmin(shares))
         is_here = machine.target is None or profile.threads == Cores.of_this_process().all
-        is_sure = is_here and shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
+        # Profiles know threads, and not which cores those of a width are on.
+        is_told = is_here and not widths[best].cores
+        is_sure = is_told and shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
         # What is compiled otherwise in a process that it may end is measured there.
         unmeasured = widths_for(machine, device, model, is_compiled_apart=False) if is_sure else ()
         surely = widths[best] if widths[best] in unmeasured else None

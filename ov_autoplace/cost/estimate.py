@@ -15,8 +15,9 @@ from ov_autoplace.cost.table import ANALYTIC, LEARNED, CostTable
 from ov_autoplace.cost.target import OP_CLASSES, SHARE_OF_MATMUL, DeviceProfile, Target
 from ov_autoplace.graph.computation_graph import CoarseGraph, ComputationGraph
 
-__all__ = ["Estimate", "class_factors", "estimated_table", "estimates", "fitted_factors"]
+__all__ = ["Estimate", "class_factors", "estimated_table", "estimates", "fitted_factors", "seconds_by_class"]
 
+_CLASSES = (*OP_CLASSES, *SHARE_OF_MATMUL)
 _LEAST_WORK = 0.1  # of the time, however many kernels there are
 # How strongly factors are drawn to 1: that of a device as a whole, and those of classes to that. Chosen on
 # networks of the training data, by ten others each.
@@ -105,16 +106,21 @@ def fitted_factors(
         models: Graphs that were run there, and the seconds of an inference without the launch.
     """
     device = replace(device, factors={})
-    classes = (*OP_CLASSES, *SHARE_OF_MATMUL)
-    by_class = np.zeros((len(models), len(classes)))
+    by_class = np.zeros((len(models), len(_CLASSES)))
     for row, (graph, _) in zip(by_class, models, strict=True):
         ops, kept = OpGraph.of(graph)
         [found] = estimates(graph, [device])
-        column = np.array([classes.index(op_class) for op_class in op_classes(ops)], dtype=np.int64)
-        row += np.bincount(column, weights=found.seconds[kept], minlength=len(classes))
+        row += seconds_by_class(ops, found.seconds[kept])
     factors = class_factors(by_class, np.array([seconds for _, seconds in models]))
     shown = by_class.sum(axis=0) > 0
-    return {c: float(f) for c, f, used in zip(classes, factors, shown, strict=True) if used}
+    return {c: float(f) for c, f, used in zip(_CLASSES, factors, shown, strict=True) if used}
+
+
+def seconds_by_class(ops: OpGraph, seconds: FloatArray) -> FloatArray:
+    """Sums of the seconds of N ops, ``float64[N]``, over each class of op, ``float64[C]``."""
+    column = [_CLASSES.index(op_class) for op_class in op_classes(ops)]
+    sums = np.bincount(np.array(column, dtype=np.int64), weights=seconds, minlength=len(_CLASSES))
+    return frozen_array(sums, np.float64)
 
 
 def class_factors(estimated: FloatArray, measured: FloatArray) -> FloatArray:

@@ -14,12 +14,12 @@ import numpy as np
 from cost_training import DATA, HELD_OUT, SHIPPED
 from harness.result import Claim, Result, Table, exact_ratio
 from ov_autoplace._base.arrays import FloatArray
-from ov_autoplace.cost.analytic import Roofline, op_classes
-from ov_autoplace.cost.estimate import class_factors
+from ov_autoplace.cost.analytic import Roofline
+from ov_autoplace.cost.estimate import class_factors, seconds_by_class
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples
-from ov_autoplace.cost.target import OP_CLASSES, SHARE_OF_MATMUL, DeviceProfile
+from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.training.costs import Predictor, is_validation, judge, part
 
 _KNOWN = ("calibrated", "as it tells of itself")
@@ -85,19 +85,18 @@ def corrected(samples: CostSamples, predictor: Predictor | None, known: int, see
         seed: Of which networks are the ten.
     """
     random, found = np.random.default_rng(seed), []
-    classes = (*OP_CLASSES, *SHARE_OF_MATMUL)
     for setting in range(len(samples.settings)):
         profiles = samples.known_of(setting)
         runs = [m for m in samples.measurements if m.setting == setting]
         if known >= len(profiles) or len(runs) < 2 * _FEW:
             continue
         device, launch = profiles[known]
-        estimated = np.zeros((len(runs), len(classes)))
-        for row, m in zip(estimated, runs, strict=True):
+        rows = []
+        for m in runs:
             ops = samples.networks[m.network].ops
             predicted = Roofline.of(ops, device) if predictor is None else predictor.predict(ops, device)
-            column = [classes.index(op_class) for op_class in op_classes(ops)]
-            row += np.bincount(column, weights=predicted.seconds, minlength=len(classes))
+            rows.append(seconds_by_class(ops, predicted.seconds))
+        estimated = np.array(rows)
         measured = np.array([m.seconds for m in runs])
         for _ in range(_DRAWS):
             order = random.permutation(len(runs))

@@ -19,6 +19,7 @@ from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
 
 __all__ = ["DEVICE_FEATURES", "OP_FEATURES", "OpInputs", "descriptor"]
 
+_VECTOR = 16  # elements that CPUs of the widest vectors compute at once, and blocks of channels in memory
 _TIME_SCALE = 5  # of logarithms of times
 
 _PRECISIONS = ("f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")
@@ -27,7 +28,7 @@ _LIGHT, _HEAVY = 1e5, 1e8  # work of an op, flop or bytes, at which a device's r
 OP_FEATURES = (
     *("log_flops", "log_weight_bytes", "log_input_bytes", "log_output_bytes", "log_steps", "rank"),
     *("log_last", "log_second", "log_first", "log_intensity", "begins_kernel", "log_readers", "log_operands"),
-    "log_run_length",
+    *("log_run_length", "filled_last", "filled_second"),
     *(f"is_{precision}" for precision in _PRECISIONS),
     *("log_arithmetic", "log_memory", "log_kernel", "log_model_weights", "log_model_ops"),
 )
@@ -93,6 +94,7 @@ class OpInputs:
             _log(np.bincount(ops.edges[:, 0], minlength=N), 1),
             _log(np.bincount(ops.edges[:, 1], minlength=N), 1),
             _log(ops.run_length, 5),
+            *(_filled(_dimension(ops, axis)) for axis in (-1, 1)),
             *(np.array([own == precision for own in ops.precisions]) for precision in _PRECISIONS),
             *(np.log(times / unit + 0.01) / _TIME_SCALE for times in (arithmetic, memory, kernel)),
             np.full(N, math.log1p(float(ops.weight_bytes.sum())) / 20),
@@ -136,6 +138,11 @@ def _dimension(ops: OpGraph, axis: int) -> FloatArray:
     return np.array(
         [max(shape[axis], 1) if len(shape) > max(axis, 0) else 1 for shape in ops.shapes], dtype=np.float64
     )
+
+
+def _filled(dimensions: FloatArray) -> FloatArray:
+    """Which share of full vectors a dimension takes, as kernels compute in vectors."""
+    return np.asarray(dimensions / (np.ceil(dimensions / _VECTOR) * _VECTOR), dtype=np.float64)
 
 
 def _log(values: ArrayLike, scale: float) -> FloatArray:

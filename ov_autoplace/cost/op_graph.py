@@ -39,7 +39,7 @@ class OpGraph:
     Attributes:
         op_types: OpenVINO type name of each op, length N.
         precisions: Element type name of each op's first output, length N.
-        shapes: Shape of the first output; ``-1`` marks a dimension that is not known.
+        shapes: Shape of the first output, with the sizes that are assumed where they are not known.
         flops, weight_bytes, input_bytes, output_bytes: As in
             :class:`~ov_autoplace.graph.computation_graph.ComputationGraph`, ``float64[N]``.
         steps: As there, ``int32[N]``.
@@ -72,7 +72,7 @@ class OpGraph:
         made = cls(
             op_types=tuple(graph.op_types[i] for i in kept),
             precisions=tuple(graph.precisions[i] for i in kept),
-            shapes=tuple(graph.output_shapes[i] for i in kept),
+            shapes=tuple(graph.assumed_shapes[i] for i in kept),
             flops=frozen_array(graph.flops[kept], np.float64),
             weight_bytes=frozen_array(graph.weight_bytes[kept], np.float64),
             input_bytes=frozen_array(graph.input_bytes[kept], np.float64),
@@ -84,9 +84,8 @@ class OpGraph:
 
     @cached_property
     def elements(self) -> FloatArray:
-        """Of the first output of each op, ``float64[N]``; a dimension that is not known counts as one."""
-        found = [math.prod([abs(dim) for dim in shape]) for shape in self.shapes]
-        return frozen_array(found, np.float64)
+        """Of the first output of each op, ``float64[N]``."""
+        return frozen_array([math.prod(shape) for shape in self.shapes], np.float64)
 
     @cached_property
     def run_length(self) -> FloatArray:
@@ -99,7 +98,7 @@ class OpGraph:
         rank = max((len(shape) for shape in self.shapes), default=0)
         dims = np.ones((len(self), rank + 1))
         for i, shape in enumerate(self.shapes):
-            dims[i, rank + 1 - len(shape) :] = np.abs(shape)
+            dims[i, rank + 1 - len(shape) :] = shape
         before, after = dims[self.edges[:, 0]], dims[self.edges[:, 1]]
         is_same = np.logical_and.accumulate((before == after)[:, ::-1], axis=1)[:, ::-1]
         is_counted = np.concatenate([is_same[:, 1:], np.ones((len(is_same), 1), dtype=np.bool_)], axis=1)

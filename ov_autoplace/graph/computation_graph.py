@@ -33,6 +33,7 @@ class ComputationGraph:
         output_bytes: Bytes over all outputs of the op, ``float64[N]``.
         input_bytes: Bytes over all inputs of the op that are not constants, ``float64[N]``.
         output_shapes: Shape of the first output; ``-1`` marks a dimension that is not known.
+        assumed_shapes: The same, with the sizes by which unknown dimensions count.
         is_constant, is_parameter, is_result, is_dynamic: Marks, ``bool[N]``.
         tensor_producer: Op that makes each tensor, ``int32[T]``.
         tensor_port: Output port of the producer, ``int32[T]``.
@@ -67,6 +68,7 @@ class ComputationGraph:
     output_bytes: FloatArray
     input_bytes: FloatArray
     output_shapes: tuple[tuple[int, ...], ...]
+    assumed_shapes: tuple[tuple[int, ...], ...]
     is_constant: BoolArray
     is_parameter: BoolArray
     is_result: BoolArray

@@ -39,7 +39,8 @@ def extract(
     Sizes of dynamic models are those of a clone with static input shapes (see
     :func:`~ov_autoplace.graph.shapes.with_static_shapes`). A dimension that is unknown even so, because
     it depends on data, counts as 1 when it leads other dimensions and as 64 otherwise, within its
-    bounds; ``output_shapes`` says -1 for it.
+    bounds; what only moves or resizes a tensor is assumed to keep its elements. ``output_shapes`` says -1
+    for such a dimension.
 
     A constant counts as weight of the ops that read it when they run: the source bytes of a foldable
     chain (a compressed weight with its decompression) belong to the chain's consumer, and the chain's
@@ -110,6 +111,7 @@ def _assemble(
         output_bytes=frozen_array(_row_sums(bytes_per_output, output_offsets), np.float64),
         input_bytes=frozen_array(_row_sums(edge_bytes, input_offsets), np.float64),
         output_shapes=tuple(r.shapes[0].known if r.shapes else () for r in records),
+        assumed_shapes=tuple(r.shapes[0].dims if r.shapes else () for r in records),
         is_constant=_mark(op_types, "Constant"),
         is_parameter=_mark(op_types, "Parameter"),
         is_result=_mark(op_types, "Result"),

@@ -54,6 +54,7 @@ def group_graph(view: GraphView, labels: IntArray) -> tuple[ComputationGraph, Bo
         output_bytes=sums(graph.output_bytes * running),
         input_bytes=sums(graph.input_bytes * running),
         output_shapes=tuple(graph.output_shapes[i] for i in heaviest),
+        assumed_shapes=tuple(graph.assumed_shapes[i] for i in heaviest),
         is_constant=frozen_array(~marked(~graph.is_constant), np.bool_),
         is_parameter=marked(graph.is_parameter),
         is_result=marked(graph.is_result),

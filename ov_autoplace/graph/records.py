@@ -7,7 +7,7 @@ million ops takes ten seconds. Shapes are therefore parsed once per distinct sha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -16,6 +16,11 @@ import openvino as ov
 from ov_autoplace.graph.shapes import assumed_size
 
 __all__ = ["ModelReader", "OpRecord", "ReadModel", "ReadShape", "bodies_of"]
+
+# What they make has as many elements as what they read; of the last two about as many, where nobody knows.
+_KEEPING_ELEMENTS = frozenset(
+    {"Convert", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "Interpolate", "Pad"}
+)
 
 
 def bodies_of(op: Any) -> list[ov.Model]:
@@ -47,6 +52,14 @@ class ReadShape:
     dynamic: bool
     bounded: bool
     ranked: bool = True
+
+    def with_elements(self, elements: int) -> ReadShape:
+        """The same shape, whose unknown dimensions are assumed such that it has about so many elements."""
+        is_known = [size >= 0 for size in self.known]
+        told = prod(size for size, known in zip(self.dims, is_known, strict=True) if known)
+        side = max(1, round((elements / max(told, 1)) ** (1 / (len(is_known) - sum(is_known)))))
+        dims = tuple(size if known else side for size, known in zip(self.dims, is_known, strict=True))
+        return replace(self, dims=dims, elements=prod(dims))
 
     @classmethod
     def of(cls, partial: ov.PartialShape) -> ReadShape:
@@ -109,17 +122,32 @@ class ModelReader:
                     for value in op.input_values()
                 ]
             )
-            records.append(
-                OpRecord(op.get_type_name(), op, op.get_friendly_name(), *self._read_outputs(op), sources)
-            )
+            records.append(self._record(op, op.get_type_name(), op.get_friendly_name(), sources, records))
         return records
 
     def read_again(self, ops: Sequence[ov.Node], records: Sequence[OpRecord]) -> list[OpRecord]:
         """The records of a clone's ops: other shapes, but the names, types and edges of ``records``."""
-        return [
-            OpRecord(known.op_type, op, known.name, *self._read_outputs(op), known.sources)
-            for op, known in zip(ops, records, strict=True)
-        ]
+        again: list[OpRecord] = []
+        for op, known in zip(ops, records, strict=True):
+            again.append(self._record(op, known.op_type, known.name, known.sources, again))
+        return again
+
+    def _record(
+        self,
+        op: ov.Node,
+        op_type: str,
+        name: str,
+        sources: tuple[tuple[int, int], ...],
+        before: Sequence[OpRecord],
+    ) -> OpRecord:
+        """The record of an op, whose operands are among those ``before`` it."""
+        shapes, types, sizes = self._read_outputs(op)
+        if op_type in _KEEPING_ELEMENTS and shapes[0].dynamic:
+            producer, port = sources[0]
+            shape = shapes[0].with_elements(before[producer].shapes[port].elements)
+            sizes = (-(-sizes[0] * shape.elements // max(shapes[0].elements, 1)),)
+            shapes = (shape,)
+        return OpRecord(op_type, op, name, shapes, types, sizes, sources)
 
     def _read_outputs(self, op: ov.Node) -> _Outputs:
         """Shapes, types and sizes of all outputs of an op."""

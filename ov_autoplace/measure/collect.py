@@ -45,6 +45,7 @@ _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
+_LOOKS = 3  # at the reference model when all settings are calibrated, beside one before
 _BESIDE = "reference of "  # begins the names of references among what takes turns
 _MOST_SLOWNESS = 1.6  # of a machine, or its inverse; beyond, it is no longer the one that was calibrated
 _COUNTING_SECONDS, _FEWEST, _MOST = 0.1, 5, 300
@@ -151,6 +152,14 @@ def _places(
 ) -> list[_Place]:
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     widths: list[Width | None] = [None]
+    references: dict[str, Executable] = {}
+    took: dict[str, list[float]] = {}
+
+    def look(names: Sequence[str]) -> None:
+        for name in names:
+            turns = time_in_turns({name: references[name]}, seconds=_TURN_SECONDS)[name]
+            took.setdefault(name, []).append(float(np.median(mood_of([turns]).samples(turns))))
+
     if is_cpu(core, device):
         widths += [width for width in widths_here(core, device) if not width.cores]
     places = []
@@ -167,19 +176,27 @@ def _places(
             setting = found.get(name)
             if setting is None:
                 try:
+                    references |= _reference(profiler, {name: (device, properties)})
+                    look([name])
                     measured = calibrate(core, (device,), properties=properties, quick=True)
-                    reference = _reference(profiler, {name: (device, properties)})[name]
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                turns = time_in_turns({name: reference}, seconds=_TURN_SECONDS)[name]
-                took = float(np.median(mood_of([turns]).samples(turns)))
-                setting = Setting(name, kind, (replace(measured, samples=()), told), took)
+                setting = Setting(name, kind, (replace(measured, samples=()), told), 0.0)
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
-    return places
+    new = [place.setting.name for place in places if place.setting.name in took]
+    for _ in range(_LOOKS):
+        look(new)
+    # A slow spell lasts from milliseconds to minutes. It makes the reference longer, and nothing shortens it.
+    return [
+        replace(place, setting=replace(place.setting, reference_seconds=min(took[place.setting.name])))
+        if place.setting.name in took
+        else place
+        for place in places
+    ]
 
 
 def _measured(

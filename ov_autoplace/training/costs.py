@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,11 +51,12 @@ class _Example:
 class _Model(nn.Module):
     """The network of :mod:`ov_autoplace.cost.learned`, to be trained."""
 
-    def __init__(self, types: int, measured: int, settings: CostSettings) -> None:
+    def __init__(self, types: int, alike: Tensor, settings: CostSettings) -> None:
         super().__init__()
-        # A shared machine is faster in one hour than in another, and a file is measured within one. That says
-        # nothing of ops: each measured setting has a speed of its own, which is forgotten after training.
-        self.speed = nn.Parameter(torch.zeros(measured))
+        # A shared machine is faster in one hour than in another, and a setting is measured within one. That
+        # says nothing of ops: each setting has a speed of its own, which is forgotten after training.
+        self.speed = nn.Parameter(torch.zeros(len(alike)))
+        self.alike = alike
         width = settings.hidden
         self.embedding = nn.Parameter(0.1 * torch.randn(types + 1, width))
         inputs = len(OP_FEATURES) + len(DEVICE_FEATURES)
@@ -76,6 +78,16 @@ class _Model(nn.Module):
         out = self.head1(torch.relu(self.head0(h)))
         correction = out[:, 0].clamp(-MOST_CORRECTION, MOST_CORRECTION)
         return correction, nn.functional.logsigmoid(out[:, 1]), out[:, 2]
+
+    def slowness(self) -> Tensor:
+        """Logarithms of how slow the machine was, ``float[S]``: 0 of the fastest of settings that are alike.
+
+        Other work only makes it slower, so the fastest is the least disturbed.
+        """
+        fastest = torch.zeros(len(self.alike)).scatter_reduce(
+            0, self.alike, self.speed, "amax", include_self=False
+        )
+        return fastest[self.alike] - self.speed
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """By the names of :class:`~ov_autoplace.cost.learned.CostNetwork`."""
@@ -125,7 +137,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     op_types = _vocabulary(samples)
     blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
     networks = _examples(samples, blank)
-    model = _Model(len(op_types), sum(len(one.settings) for one in samples), settings)
+    model = _Model(len(op_types), _alike(samples), settings)
     averaged = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(settings.average)
     )
@@ -165,6 +177,13 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     }
     trained: _Model = averaged.module
     return CostNetwork(trained.weights(), op_types, descriptors, about)
+
+
+def _alike(samples: Sequence[CostSamples]) -> Tensor:
+    """A number for each setting of all files, ``int64[S]``, shared by those of one device at several hours."""
+    number: dict[tuple[int, str, int], int] = {}
+    profiles = [(n, s.targets[0].devices[0]) for n, one in enumerate(samples) for s in one.settings]
+    return torch.tensor([number.setdefault((n, p.precision, p.threads), len(number)) for n, p in profiles])
 
 
 def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:
@@ -233,8 +252,9 @@ def _loss(
 
     owner = torch.from_numpy(np.repeat(np.arange(len(examples)), np.diff(offsets)))
     launch = torch.tensor([e.launch for e in examples], dtype=torch.float32)
-    slowness = torch.exp(model.speed[torch.tensor([e.setting for e in examples])])
-    truth = slowness * torch.tensor([e.seconds for e in examples], dtype=torch.float32)
+    slowness = model.slowness()
+    speed = torch.exp(-slowness[torch.tensor([e.setting for e in examples])])
+    truth = speed * torch.tensor([e.seconds for e in examples], dtype=torch.float32)
     total = torch.zeros(len(examples)).index_add(0, owner, seconds)
     error = torch.log((total + launch) / truth)
     share = (seconds / total.clamp(min=1e-9)[owner]).detach()
@@ -251,7 +271,7 @@ def _loss(
     runs = kernel_of >= 0
     predicted = torch.zeros(start).index_add(0, kernel_of[runs], seconds[runs])
     of = torch.from_numpy(np.concatenate(kernel_owner))
-    true = slowness[of] * torch.from_numpy(np.concatenate(kernel_truth).astype(np.float32))
+    true = speed[of] * torch.from_numpy(np.concatenate(kernel_truth).astype(np.float32))
     off = torch.log((predicted + _DISPATCH) / (true + _DISPATCH)).abs()
     weight = (true / truth[of]).detach() + 1.0 / torch.bincount(of, minlength=len(examples))[of]
     fine = torch.zeros(len(examples)).index_add(0, of, weight * off).mean()
@@ -262,7 +282,7 @@ def _loss(
     means = torch.zeros(len(batch)).index_add(0, groups, error) / torch.bincount(groups, minlength=len(batch))
     ratio = (error - means[groups]).abs().mean()
     whole = _WHOLE * error.abs().mean() + _FINE * fine + idle.mean()
-    return whole + _RATIO * ratio + _DOUBT * doubting + _SPEED * model.speed.square().mean()
+    return whole + _RATIO * ratio + _DOUBT * doubting + _SPEED * slowness.square().mean()
 
 
 def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:
@@ -289,7 +309,8 @@ class Judgement:
     Attributes:
         factors: Natural logarithm of predicted over measured latency, ``float64[M]``.
         ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
-        ratios: Error of the logarithm of the ratio between two settings of one network, ``float64[P]``.
+        ratios: Error of the logarithm of the ratio between two settings of one network, which were measured
+            in turns, ``float64[P]``.
         regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of
             each network and precision, ``float64[Q]``.
     """
@@ -338,7 +359,7 @@ def judge(
     from scipy.stats import spearmanr
 
     factors, ranks = [], []
-    of_network: dict[int, list[float]] = {}
+    of_network: dict[tuple[int, str], list[float]] = {}
     choices: dict[tuple[int, str, str], list[tuple[float, float]]] = {}
     for m in samples.measurements:
         if settings is not None and m.setting not in settings:
@@ -352,12 +373,11 @@ def judge(
         factor = math.log((float(seconds.sum()) + launch) / m.seconds)
         factors.append(factor)
         ranks.append(_rank(spearmanr, seconds, m))
-        of_network.setdefault(m.network, []).append(factor)
-        choice = m.network, samples.settings[m.setting].device, device.precision
-        choices.setdefault(choice, []).append((m.seconds * math.exp(factor), m.seconds))
-    pairs = ((own, i, j) for own in of_network.values() for i in range(len(own)) for j in range(i))
-    ratios = [abs(own[i] - own[j]) for own, i, j in pairs]
-    regrets = [min(own)[1] / min(seconds for _, seconds in own) for own in choices.values() if len(own) > 1]
+        own = m.network, samples.settings[m.setting].device
+        of_network.setdefault(own, []).append(factor)
+        choices.setdefault((*own, device.precision), []).append((m.seconds * math.exp(factor), m.seconds))
+    ratios = [abs(one - other) for of_one in of_network.values() for one, other in combinations(of_one, 2)]
+    regrets = [min(of)[1] / min(seconds for _, seconds in of) for of in choices.values() if len(of) > 1]
     return Judgement(*(np.array(one) for one in (factors, ranks, ratios, regrets)))
 
 

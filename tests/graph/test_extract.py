@@ -115,6 +115,19 @@ def test_a_data_dependent_dimension_is_unknown_and_counts_as_64() -> None:
     assert graph.is_dynamic[found]
 
 
+def test_what_moves_or_resizes_a_tensor_of_unknown_size_keeps_its_elements() -> None:
+    x = ops.parameter([1, 8, 4, 4], np.float32)
+    sides = ops.squeeze(ops.slice(ops.non_zero(x), [0], [2], [1], [1]), ops.constant([1]))
+    resized = ops.interpolate(x, ops.slice(sides, [0], [2], [1], [0]), "nearest", "sizes", axes=[2, 3])
+    moved = ops.transpose(resized, ops.constant([0, 2, 3, 1]))
+    graph = extract(ov.Model([ops.result(moved)], [x]))
+    shapes = dict(zip(graph.op_types, graph.assumed_shapes, strict=True))
+    assert graph.output_shapes[graph.op_types.index("Interpolate")] == (1, 8, -1, -1)
+    assert shapes["Interpolate"] == (1, 8, 4, 4)
+    assert shapes["Transpose"] == (1, 4, 4, 8)
+    assert graph.output_bytes[graph.op_types.index("Transpose")] == 8 * 4 * 4 * 4
+
+
 def test_edges_with_bounded_dimensions_above_zero_are_found() -> None:
     graph = extract(bounded_dimension())
     edges = {(graph.names[a], graph.names[b]) for a, b in graph.bounded_edges}

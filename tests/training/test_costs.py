@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def test_the_trained_network_is_the_one_that_is_used(implementation):
     if implementation == "dgl" and default_implementation() != "dgl":
         pytest.skip("DGL is not installed, or does not work with this torch")
     used = train_costs([samples_of(NETWORKS)], SMALL)
-    model = _Model(len(used.op_types), 1, SMALL)
+    model = _Model(len(used.op_types), torch.zeros(1, dtype=torch.int64), SMALL)
     with torch.no_grad():
         for name, value in model.named_parameters():
             if name == "speed":
@@ -57,6 +59,21 @@ def test_training_learns_by_how_much_ops_differ_from_the_roofline():
     learned, roofline = (judge(unseen, which).summary() for which in (network, None))
     assert learned["typical"] < 1.15 < roofline["typical"]
     assert learned["ratio_error"] < 0.1
+
+
+def test_what_a_busy_hour_takes_longer_is_not_learned():
+    samples = samples_of(networks(40))
+    later = tuple(replace(setting, name=f"{setting.name}, later") for setting in samples.settings)
+    busy = [
+        replace(m, setting=m.setting + 2, seconds=1.5 * m.seconds, kernel_seconds=1.5 * m.kernel_seconds)
+        for m in samples.measurements
+        if m.network % 3  # most networks were seen in the busy hour alone
+    ]
+    quiet = [m for m in samples.measurements if not m.network % 3]
+    both = replace(samples, settings=samples.settings + later, measurements=(*quiet, *busy))
+    network = train_costs([both], CostSettings(hidden=32, epochs=30, networks_per_step=2, threads=1))
+    factors = judge(samples_of(networks(12, first=500)), network).factors
+    assert abs(np.median(factors)) < np.log(1.12)
 
 
 def test_the_same_seed_gives_the_same_bits():

@@ -146,7 +146,7 @@ class NetworkBuilder:
             kernel: Size per spatial axis, or one for all.
             stride: For all axes.
             padding: On both sides; by default the size is kept (for stride 1).
-            groups: 1, or the number of input channels for a depthwise convolution.
+            groups: Into how many the channels are divided; as many as there are for a depthwise convolution.
             dilation: For all axes.
             causal: Pad only in front.
             gain: Variance of the output by that of the input; 2 makes up for a ReLU behind (He

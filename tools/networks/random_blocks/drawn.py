@@ -63,15 +63,19 @@ class Drawn:
         """A convolution with weights of its own."""
         return self.net.conv(x, channels, kernel, name=f"conv{self.serial()}", **settings)
 
+    def groups(self, inputs: int, outputs: int) -> int:
+        """Groups of a convolution between so many channels: mostly one."""
+        able = [k for k in (2, 4, 8, 16, 32) if inputs % k == 0 and outputs % k == 0]
+        return pick(self.random, able) if able and chance(self.random, 0.15) else 1
+
     def activated(self, x: Node, kind: str | None = None) -> ov.Node:
         """A function element by element; any of them unless it is named."""
         return _activation(self, x, kind or pick(self.random, _UNARY))
 
     def usual(self, x: Node) -> ov.Node:
         """One of the activations that most networks have."""
-        return self.activated(
-            x, pick(self.random, ("relu", "relu", "swish", "gelu", "hswish", "sigmoid", "tanh"))
-        )
+        kinds = ("relu", "relu", "relu6", "swish", "gelu", "hswish", "sigmoid", "tanh")
+        return self.activated(x, pick(self.random, kinds))
 
     def normed(self, x: Node) -> ov.Node:
         """A normalization over the last axis, as one op or written out."""
@@ -104,6 +108,7 @@ def _activation(d: Drawn, x: Node, kind: str) -> ov.Node:
         "elu": lambda: ops.elu(x, 1.0),
         "gelu": lambda: ops.gelu(x, pick(d.random, ("erf", "tanh"))),
         "log_softmax": lambda: ops.log_softmax(x, -1),
+        "relu6": lambda: ops.clamp(x, 0.0, 6.0),
     }
     return n(made[kind]() if kind in made else getattr(ops, kind)(x))
 

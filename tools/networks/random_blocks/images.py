@@ -31,7 +31,8 @@ def _bounded(d: Drawn, x: Node, kernel: int) -> int:
 def _plain(d: Drawn, x: Node) -> Node:
     kernel = pick(d.random, (1, 1, 3, 3, 3, 5))
     stride = 2 if min(dims_of(x)[2:]) >= 8 and chance(d.random, 0.25) else 1
-    y = d.conv(x, _bounded(d, x, kernel), kernel, stride=stride)
+    channels = _bounded(d, x, kernel)
+    y = d.conv(x, channels, kernel, stride=stride, groups=d.groups(dims_of(x)[1], channels))
     if chance(d.random, 0.15):  # a normalisation that was not folded into the weights
         channels = dims_of(y)[1]
         y = d.named(ops.multiply(y, d.net.normal(f"gain{d.serial()}", (1, channels, 1, 1), 0.1, mean=1.0)))
@@ -43,7 +44,7 @@ def _residual(d: Drawn, x: Node) -> Node:
     channels = dims_of(x)[1]
     inner = max(4, int(channels * pick(d.random, (0.25, 0.5, 1.0))))
     y = d.usual(d.conv(x, inner, pick(d.random, (1, 3))))
-    y = d.conv(y, channels, 3, gain=0.2)
+    y = d.conv(y, channels, 3, gain=0.2, groups=d.groups(inner, channels))
     return d.usual(d.named(ops.add(y, x)))
 
 
@@ -164,7 +165,7 @@ def head(d: Drawn, x: Node) -> Node:
 def _image_only(d: Drawn, x: Node) -> Node:
     """Ops that know which axes are the picture's."""
     n, dims = d.named, dims_of(x)
-    kind = pick(d.random, ("groups", "grid", "adaptive", "across", "resized"))
+    kind = pick(d.random, ("groups", "grid", "adaptive", "across", "resized", "einsum"))
     if kind == "groups":
         groups = pick(d.random, [g for g in (1, 2, 4, 8) if dims[1] % g == 0])
         scale = [d.net.normal(f"scale{d.serial()}", (dims[1],), 0.1, mean=1.0) for _ in range(2)]
@@ -173,13 +174,32 @@ def _image_only(d: Drawn, x: Node) -> Node:
         grid = d.net.normal(f"grid{d.serial()}", (1, *dims[2:], 2), 0.5)
         return n(ops.grid_sample(x, grid, {"mode": pick(d.random, ("bilinear", "nearest"))}))
     if kind == "adaptive":
-        return n(ops.add(x, n(ops.adaptive_avg_pool(x, d.ints([1, 1])))))
+        return _seen_coarsely(d, x)
+    if kind == "einsum":
+        seen = n(ops.einsum([n(ops.softmax(x, 1)), x], "bchw,bdhw->bcd"))
+        return n(ops.add(x, n(ops.einsum([x, seen], "bchw,bcd->bdhw"))))
     if kind == "across":
         return n(ops.lrn(x, d.ints([1]), 1e-4, 0.75, 1.0, 5))
     mode = pick(d.random, ("nearest", "linear", "linear_onnx", "cubic"))
     for size in ([max(1, side // 2) for side in dims[2:]], dims[2:]):
         x = n(ops.interpolate(x, d.ints(size), mode, "sizes", axes=d.ints([2, 3])))
     return x
+
+
+def _seen_coarsely(d: Drawn, x: Node) -> Node:
+    """Averages or maxima over the cells of a grid, brought back to the size of the picture."""
+    n, sides = d.named, dims_of(x)[2:]
+    most = [min(7, side) for side in sides]
+    cells = [1, 1] if chance(d.random, 0.3) else [int(d.random.integers(1, side + 1)) for side in most]
+    if chance(d.random, 0.7):
+        y = n(ops.adaptive_avg_pool(x, d.ints(cells)))
+    else:
+        y = n(ops.adaptive_max_pool(x, d.ints(cells), "i64")).output(0)
+    if chance(d.random, 0.5):
+        y = d.usual(d.conv(y, dims_of(x)[1], 1))
+    if cells != [1, 1]:
+        y = n(ops.interpolate(y, d.ints(sides), "linear_onnx", "sizes", axes=d.ints([2, 3])))
+    return n(ops.add(x, y))
 
 
 BLOCKS: tuple[Block, ...] = (_plain, _plain, _residual, _inverted, _squeeze, _branches, _shrink, _dense_block)

@@ -133,7 +133,10 @@ def _convolved(d: Drawn, x: Node) -> Node:
     if chance(d.random, 0.5):
         y = d.usual(d.conv(y, width, kernel, groups=width))
     else:
-        y = d.usual(d.conv(y, width, 3, dilation=pick(d.random, (1, 2, 4)), causal=chance(d.random, 0.5)))
+        groups = d.groups(width, width)
+        kernel, dilation = (1, 1) if groups > 1 else (3, pick(d.random, (1, 2, 4)))
+        y = d.conv(y, width, kernel, dilation=dilation, causal=chance(d.random, 0.5), groups=groups)
+        y = d.usual(y)
     return d.named(ops.add(d.named(ops.transpose(y, d.ints([0, 2, 1]))), x))
 
 
@@ -182,12 +185,63 @@ def head(d: Drawn, x: Node) -> Node:
 
 def _tokens_only(d: Drawn, x: Node) -> Node:
     """Ops that know which axis is time."""
-    _, length, width = dims_of(x)
     if chance(d.random, 0.4):
+        length = dims_of(x)[1]
         return d.named(ops.reverse_sequence(x, d.ints([length]), 0, 1))
-    weight = d.net.normal(f"weight{d.serial()}", (width, width), width**-0.5)
-    return d.named(ops.einsum([x, weight], "btc,cd->btd"))
+    return _summed(d, x)
+
+
+def _summed(d: Drawn, x: Node) -> Node:
+    """Products that are written as sums over indices."""
+    n, (_, length, width), heads = d.named, dims_of(x), _heads(d, dims_of(x)[2])
+    kind = pick(d.random, ("dense", "pairs", "heads", "per head", "over time"))
+    if kind == "dense":
+        weight = d.net.normal(f"weight{d.serial()}", (width, width), width**-0.5)
+        return n(ops.einsum([x, weight], "btc,cd->btd"))
+    if kind == "pairs":
+        scores = n(ops.softmax(n(ops.einsum([x, x], "btc,bsc->bts")), -1))
+        return n(ops.einsum([scores, x], "bts,bsc->btc"))
+    y = n(ops.reshape(x, d.ints([1, length, heads, width // heads]), False))
+    if kind == "heads":
+        scores = n(ops.softmax(n(ops.einsum([y, y], "bthd,bshd->bhts")), -1))
+        y = n(ops.einsum([scores, y], "bhts,bshd->bthd"))
+    elif kind == "per head":
+        weight = d.net.normal(f"weight{d.serial()}", (heads, width // heads, width // heads), 0.1)
+        y = n(ops.einsum([y, weight], "bthd,hde->bthe"))
+    else:
+        share = n(ops.softmax(n(ops.reduce_mean(y, d.ints([3]), False)), 1))
+        state = n(ops.einsum([share, y], "bth,bthd->bhd"))
+        y = n(ops.einsum([y, state], "bthd,bhd->bthd"))
+    return n(ops.reshape(y, d.ints([1, length, width]), False))
+
+
+def _steps(d: Drawn, x: Node) -> Node:
+    """A recurrence that is written out, step after step, as tracing a loop leaves it."""
+    n, (_, length, width) = d.named, dims_of(x)
+    count = min(length, int(d.random.integers(2, 33)))
+    is_sliced, is_state_wide, is_stacked = (chance(d.random, p) for p in (0.3, 0.4, 0.6))
+    axis = d.ints(1)
+    decay = d.net.normal(f"decay{d.serial()}", (1, width, 8) if is_state_wide else (1, width), 0.3)
+    state: Node | None = None
+    ends: list[Node] = []
+    for t in range(count):
+        if is_sliced:
+            part = n(ops.slice(x, d.ints([t]), d.ints([t + 1]), d.ints([1]), d.ints([1])))
+            part = n(ops.squeeze(part, axis))
+        else:
+            part = n(ops.gather(x, d.ints(t), axis))
+        fed = n(ops.multiply(n(ops.unsqueeze(part, d.ints(-1))), decay)) if is_state_wide else part
+        kept = None if state is None else n(ops.multiply(state, decay))
+        state = fed if kept is None else n(ops.add(kept, fed))
+        read = state
+        if is_state_wide:
+            weight = d.net.normal(f"weight{d.serial()}", (8, 1), 0.3)
+            read = n(ops.squeeze(n(ops.matmul(state, weight, False, False)), d.ints(-1)))
+        ends.append(n(ops.unsqueeze(read, axis)))
+    if is_stacked:
+        return n(ops.concat(ends, 1)) if count > 1 else ends[0]
+    return n(ops.add(x, ends[-1]))
 
 
 BLOCKS: tuple[Block, ...] = (_attention, _attention, _perceptron, _perceptron, _sequence, _scan, _convolved)
-BLOCKS += (_mixed_tokens, pointwise, _selected, _tokens_only)
+BLOCKS += (_mixed_tokens, pointwise, _selected, _tokens_only, _summed, _steps)

@@ -180,7 +180,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
 
 
 def _alike(samples: Sequence[CostSamples]) -> Tensor:
-    """A number for each setting of all files, ``int64[S]``, shared by those of one device at several hours."""
+    """A number for each setting of all files, ``int64[S]``; those of one device at other hours share it."""
     number: dict[tuple[int, str, int], int] = {}
     profiles = [(n, s.targets[0].devices[0]) for n, one in enumerate(samples) for s in one.settings]
     return torch.tensor([number.setdefault((n, p.precision, p.threads), len(number)) for n, p in profiles])

@@ -45,7 +45,7 @@ _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
-_LOOKS = 3  # at the reference model when all settings are calibrated, beside one before
+_LOOKS = 4  # at the reference models, when all settings are calibrated
 _BESIDE = "reference of "  # begins the names of references among what takes turns
 _MOST_SLOWNESS = 1.6  # of a machine, or its inverse; beyond, it is no longer the one that was calibrated
 _COUNTING_SECONDS, _FEWEST, _MOST = 0.1, 5, 300
@@ -153,13 +153,6 @@ def _places(
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     widths: list[Width | None] = [None]
     references: dict[str, Executable] = {}
-    took: dict[str, list[float]] = {}
-
-    def look(names: Sequence[str]) -> None:
-        for name in names:
-            turns = time_in_turns({name: references[name]}, seconds=_TURN_SECONDS)[name]
-            took.setdefault(name, []).append(float(np.median(mood_of([turns]).samples(turns))))
-
     if is_cpu(core, device):
         widths += [width for width in widths_here(core, device) if not width.cores]
     places = []
@@ -176,9 +169,8 @@ def _places(
             setting = found.get(name)
             if setting is None:
                 try:
-                    references |= _reference(profiler, {name: (device, properties)})
-                    look([name])
                     measured = calibrate(core, (device,), properties=properties, quick=True)
+                    references |= _reference(profiler, {name: (device, properties)})
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
@@ -187,16 +179,25 @@ def _places(
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
-    new = [place.setting.name for place in places if place.setting.name in took]
-    for _ in range(_LOOKS):
-        look(new)
-    # A slow spell lasts from milliseconds to minutes. It makes the reference longer, and nothing shortens it.
+    took = _undisturbed(references)
     return [
-        replace(place, setting=replace(place.setting, reference_seconds=min(took[place.setting.name])))
+        replace(place, setting=replace(place.setting, reference_seconds=took[place.setting.name]))
         if place.setting.name in took
         else place
         for place in places
     ]
+
+
+def _undisturbed(executables: Mapping[str, Executable]) -> dict[str, float]:
+    """What each takes where nothing else runs.
+
+    A slow spell of a machine may last longer than a look at it. It only makes times longer.
+    """
+    looks = [time_in_turns(executables, seconds=_TURN_SECONDS) for _ in range(_LOOKS)]
+    return {
+        name: min(float(np.median(mood_of([look[name]]).samples(look[name]))) for look in looks)
+        for name in executables
+    }
 
 
 def _measured(

@@ -99,7 +99,7 @@ def test_what_a_device_refuses_is_left_out(core, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("slowness", "kept"), [(1.25, True), (2.0, False)])
 def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeypatch, slowness, kept):
     """The machine is slower after it was calibrated: by what counts, or by so much that nothing does."""
-    real, kind = collecting.time_in_turns, collecting.Setting
+    real = collecting.time_in_turns
 
     def slower(executables, **how):
         turns = real(executables, **how)
@@ -107,7 +107,7 @@ def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeyp
         return {name: [np.full(5, slowness * fixed[name])] * 6 for name in turns}
 
     monkeypatch.setattr(collecting, "time_in_turns", slower)
-    monkeypatch.setattr(collecting, "Setting", lambda *told: kind(*told[:-1], 1e-3))
+    monkeypatch.setattr(collecting, "_undisturbed", lambda ran: dict.fromkeys(ran, 1e-3))
     found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
     assert bool(found.measurements) is kept
     for m in found.measurements:
@@ -118,3 +118,17 @@ def test_no_network_is_begun_after_the_time(core, tmp_path):
     found = collect(models(5), tmp_path / "costs.npz", core, ("CPU",), seconds=0.0)
     assert found.networks == ()
     assert np.isfinite([t.transfers.launch_seconds[0] for s in found.settings for t in s.targets]).all()
+
+
+def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_with():
+    class Slow:
+        """Half as fast in its first 20 calls."""
+
+        calls = 0
+
+        def run(self, count, warmup=0):
+            self.calls += 1
+            return np.full(count, 2e-3 if self.calls <= 20 else 1e-3)
+
+    assert collecting._undisturbed({"CPU": Slow()}) == {"CPU": pytest.approx(1e-3)}
+    assert collecting._undisturbed({}) == {}

@@ -102,7 +102,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--networks", type=int, default=600, help="training networks to have")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", action="append", help="CPU, if none is named")
-    parser.add_argument("--label", default="", help="of what the environment changes of the devices")
+    told = "of what the environment changes of the devices; of the hour, behind a semicolon"
+    parser.add_argument("--label", default="", help=told)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--transformers", action="store_true", help="networks of that library instead")
     parser.add_argument("--held-out", action="store_true", help="the held-out networks instead")

@@ -64,7 +64,8 @@ class Setting:
 
     Attributes:
         name: What to call it, like ``CPU, 2 threads, bf16``.
-        device: The device without what was set; the same for all settings of one device.
+        device: The device without what was set; the same for all settings of one device. What follows a
+            semicolon tells the hour, where a device was measured in several.
         targets: What is known of it: as it was calibrated, and as it tells of itself.
         reference_seconds: What a reference model took when it was calibrated. Measurements are as long as
             they would have been then, by what the same model took beside them. 0 = none ran beside them.
@@ -74,6 +75,12 @@ class Setting:
     device: str
     targets: tuple[Target, ...]
     reference_seconds: float
+
+    @property
+    def without_hour(self) -> tuple[str, str, int]:
+        """Device, precision and threads, the same in all hours."""
+        profile = self.targets[0].devices[0]
+        return self.device.partition(";")[0].rstrip(", "), profile.precision, profile.threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +229,8 @@ def _fields(ops: OpGraph) -> dict[str, NDArray[Any]]:
 
 
 def _graph(fields: dict[str, NDArray[Any]]) -> OpGraph:
+    if (fields["dims"] < 0).any():
+        raise ValueError("a tensor's size is not known")
     shapes = np.split(fields["dims"], np.cumsum(fields["ranks"])[:-1])
     return OpGraph(
         op_types=tuple(map(str, fields["op_types"])),

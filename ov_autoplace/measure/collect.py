@@ -98,7 +98,7 @@ def collect(
         core: Where the devices are.
         devices: Their names.
         label: Added to the names of the settings, for what the environment says of a device, such as
-            ``ONEDNN_MAX_CPU_ISA``.
+            ``ONEDNN_MAX_CPU_ISA``; behind a semicolon, of the hour.
         seconds: After which no further network is begun.
         progress: Called with (done, 0, name of the network).
 

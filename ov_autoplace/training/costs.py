@@ -180,10 +180,10 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
 
 
 def _alike(samples: Sequence[CostSamples]) -> Tensor:
-    """A number for each setting of all files, ``int64[S]``; those of one device at other hours share it."""
-    number: dict[tuple[int, str, int], int] = {}
-    profiles = [(n, s.targets[0].devices[0]) for n, one in enumerate(samples) for s in one.settings]
-    return torch.tensor([number.setdefault((n, p.precision, p.threads), len(number)) for n, p in profiles])
+    """A number for each setting of all files, ``int64[S]``; those that differ only in their hour share it."""
+    number: dict[tuple[int, tuple[str, str, int]], int] = {}
+    settings = [(n, setting.without_hour) for n, one in enumerate(samples) for setting in one.settings]
+    return torch.tensor([number.setdefault(own, len(number)) for own in settings])
 
 
 def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -61,3 +61,20 @@ def test_of_fewer_threads_is_known_what_follows_from_all_of_them():
     assert followed[0].rate("matmul").at(np.ones(1))[0] == pytest.approx(
         there.rate("matmul").at(np.ones(1))[0] / 2**THREAD_SCALING
     )
+
+
+def test_settings_of_other_hours_are_of_one_device():
+    first, second = samples_of(NETWORKS).settings
+    later = (replace(first, device=f"{first.device}{hour}") for hour in ("; later", ", ; at night"))
+    assert {setting.without_hour for setting in later} == {first.without_hour}
+    assert first.without_hour != second.without_hour  # fewer threads
+    assert first.without_hour != replace(first, device=f"{first.device}, AVX2; later").without_hour
+
+
+def test_a_file_with_sizes_that_are_not_known_is_refused(tmp_path):
+    network = NETWORKS[0]
+    ops = replace(network.ops, shapes=((-1,), *network.ops.shapes[1:]))
+    path = tmp_path / "costs.npz"
+    CostSamples((replace(network, ops=ops),)).save(path)
+    with pytest.raises(TrainingError, match="not known"):
+        CostSamples.load(path)

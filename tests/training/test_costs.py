@@ -63,7 +63,7 @@ def test_training_learns_by_how_much_ops_differ_from_the_roofline():
 
 def test_what_a_busy_hour_takes_longer_is_not_learned():
     samples = samples_of(networks(40))
-    later = tuple(replace(setting, name=f"{setting.name}, later") for setting in samples.settings)
+    later = tuple(replace(s, name=f"{s.name}; later", device=f"{s.device}; later") for s in samples.settings)
     busy = [
         replace(m, setting=m.setting + 2, seconds=1.5 * m.seconds, kernel_seconds=1.5 * m.kernel_seconds)
         for m in samples.measurements

@@ -13,6 +13,7 @@ import logging
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,10 @@ def held_out_networks() -> Iterator[NamedModel]:
         if model is None:
             continue
         yield NamedModel(f"transformers-{name}", f"{HELD_OUT}: transformers", model)
+    for family, number in product(drawn.HELD_OUT, range(900, 903)):
+        model = _made(family, partial(drawn.drawn, family, number))
+        if model is not None and _is_quick(extract(model)):
+            yield NamedModel(f"{family}-{number}", f"{HELD_OUT}: {family}", model)
     for family in zoo.HELD_OUT_FAMILIES:
         for seed in range(3):
             model = zoo.build_scaled(family, 150 * (seed + 1), 900 + seed)

@@ -9,6 +9,10 @@ does not run by itself. Ops exchange messages along the edges of the model, both
 
 Doubt is the logarithm of how far the logarithm of the whole is off, as the mean over its ops by their time.
 
+Several such members, which differ in the weights that training began with, answer together by the means of
+their logarithms: what each errs by alone cancels in part (deep ensembles: B. Lakshminarayanan, A. Pritzel and
+C. Blundell, NeurIPS 2017).
+
 It runs in NumPy: three products of small matrices per layer take less than compiling them would.
 """
 
@@ -35,7 +39,7 @@ from ov_autoplace.errors import CheckpointError
 
 __all__ = ["CostNetwork", "Prediction", "shipped_network"]
 
-SCHEMA = 1
+SCHEMA = 2
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
@@ -62,7 +66,7 @@ class CostNetwork:
     """Weights, and what they were trained on.
 
     Attributes:
-        weights: By name.
+        weights: By name, each of all M members: ``float32[M, ...]``.
         op_types: Known op types; the embedding's first row is any other's.
         descriptors: Of the settings that were trained on, ``float32[S, len(DEVICE_FEATURES)]``.
         about: How it was made, for whoever asks.
@@ -110,8 +114,8 @@ class CostNetwork:
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out."""
         inputs = OpInputs.of(ops, device)
-        correction, gate, doubt = self.forward(inputs)
-        seconds = inputs.seconds * np.exp(correction) * gate
+        correction, gate, doubt = (one.mean(axis=0) for one in self.forward(inputs))
+        seconds = inputs.seconds * np.exp(correction + gate)
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
         return Prediction(seconds, math.exp(min(math.exp(share @ doubt), MOST_CORRECTION)))
@@ -135,17 +139,18 @@ class CostNetwork:
         write_atomically(path, buffer.getvalue())
 
     def forward(self, inputs: OpInputs) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Correction, gate and doubt of each op, ``float64[N]`` each."""
+        """Correction, logarithm of the gate, and doubt of each op by each member, ``float64[M, N]`` each."""
         w = self.weights
         producer, consumer = inputs.edges[:, 0], inputs.edges[:, 1]
-        h = _relu(w["embedding"][self.rows(inputs.op_types)] + inputs.values @ w["values"])
+        h = _relu(w["embedding"][:, self.rows(inputs.op_types)] + inputs.values @ w["values"])
         for layer in range(sum(name.endswith(".self") for name in w)):
             own, read, write, bias = (w[f"{layer}.{part}"] for part in ("self", "in", "out", "bias"))
             received = _means(h @ read, producer, consumer) + _means(h @ write, consumer, producer)
-            h = h + _relu(h @ own + received + bias)
-        out = _relu(h @ w["head.0"] + w["head.0.bias"]) @ w["head.1"] + w["head.1.bias"]
-        correction = np.clip(out[:, 0].astype(np.float64), -MOST_CORRECTION, MOST_CORRECTION)
-        return correction, 1.0 / (1.0 + np.exp(-out[:, 1].astype(np.float64))), out[:, 2].astype(np.float64)
+            h = h + _relu(h @ own + received + bias[:, None])
+        h = _relu(h @ w["head.0"] + w["head.0.bias"][:, None])
+        out = (h @ w["head.1"] + w["head.1.bias"][:, None]).astype(np.float64)
+        correction = np.clip(out[..., 0], -MOST_CORRECTION, MOST_CORRECTION)
+        return correction, -np.logaddexp(0.0, -out[..., 1]), out[..., 2]
 
 
 def _relu(x: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -153,15 +158,15 @@ def _relu(x: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _means(values: NDArray[np.float32], source: IntArray, target: IntArray) -> NDArray[np.float32]:
-    """Mean of the rows that each row receives, ``float32[N, H]``; 0 where there are none."""
+    """Mean of the rows that each row receives, ``float32[M, N, H]``; 0 where there are none."""
     order = np.argsort(target, kind="stable")
-    counts = np.bincount(target, minlength=len(values))
+    counts = np.bincount(target, minlength=values.shape[1])
     result = np.zeros_like(values)
     receives = np.flatnonzero(counts)
     if len(receives):
         starts = np.cumsum(counts) - counts
-        sums = np.add.reduceat(values[source[order]], starts[receives], axis=0)
-        result[receives] = sums / counts[receives, None]
+        sums = np.add.reduceat(values[:, source[order]], starts[receives], axis=1)
+        result[:, receives] = sums / counts[receives, None].astype(np.float32)
     return result
 
 

@@ -47,6 +47,8 @@ _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
 _LOOKS = 4  # at the reference models, when all settings are calibrated
 _BESIDE = "reference of "  # begins the names of references among what takes turns
+# Numbers below 1e-38 take many times as long as others. What was trained computes none, random weights may.
+_NO_DENORMALS = {"CPU_DENORMALS_OPTIMIZATION": "YES"}
 _MOST_SLOWNESS = 1.6  # of a machine, or its inverse; beyond, it is no longer the one that was calibrated
 _COUNTING_SECONDS, _FEWEST, _MOST = 0.1, 5, 300
 # A process that has compiled so many models is ended: what it keeps of them makes later ones slower.
@@ -153,7 +155,9 @@ def _places(
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     widths: list[Width | None] = [None]
     references: dict[str, Executable] = {}
+    always: dict[str, str] = {}
     if is_cpu(core, device):
+        always = _NO_DENORMALS
         widths += [width for width in widths_here(core, device) if not width.cores]
     places = []
     found = {setting.name: setting for setting in known}
@@ -165,7 +169,8 @@ def _places(
             counted = f", {threads} threads" if is_cpu(core, device) else ""
             kind = f"{full_device_name(core, device) or device}{label and ', ' + label}"
             name = f"{kind}{counted}, {precision}"
-            properties = {"INFERENCE_PRECISION_HINT": precision, **(width.properties if width else {})}
+            own = width.properties if width else {}
+            properties = {"INFERENCE_PRECISION_HINT": precision, **always, **own}
             setting = found.get(name)
             if setting is None:
                 try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, Protocol
@@ -49,7 +49,7 @@ class _Example:
 
 
 class _Model(nn.Module):
-    """The network of :mod:`ov_autoplace.cost.learned`, to be trained."""
+    """A member of the network of :mod:`ov_autoplace.cost.learned`, to be trained."""
 
     def __init__(self, types: int, alike: Tensor, settings: CostSettings) -> None:
         super().__init__()
@@ -124,7 +124,6 @@ def train_costs(
     """
     if not any(one.measurements for one in samples):
         raise TrainingError("there are no measurements to train on; collect some with ov-autoplace collect")
-    torch.manual_seed(settings.seed)
     threads = torch.get_num_threads()
     torch.set_num_threads(settings.threads or threads)
     try:
@@ -136,8 +135,38 @@ def train_costs(
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
     op_types = _vocabulary(samples)
     blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
-    networks = _examples(samples, blank)
-    model = _Model(len(op_types), _alike(samples), settings)
+    networks, alike = _examples(samples, blank), _alike(samples)
+    members = []
+    for member in range(settings.members):
+        seed = settings.seed * settings.members + member
+        torch.manual_seed(seed)
+        model = _Model(len(op_types), alike, settings)
+        for epoch, loss in enumerate(_epochs(model, networks, np.random.default_rng(seed), settings)):
+            if progress is not None:
+                done = member * settings.epochs + epoch + 1
+                progress(done, settings.members * settings.epochs, f"loss {loss:.4f}")
+        members.append(model.weights())
+    weights = {name: np.stack([member[name] for member in members]) for name in members[0]}
+    settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
+    descriptors = np.stack([descriptor(known) for one, s in settings_of for known, _ in one.known_of(s)])
+    about = {
+        "package": __version__,
+        "settings": asdict(settings),
+        "messages": message_library(),
+        "networks": len(networks),
+        "measurements": sum(len(one.measurements) for one in samples),
+        "devices": [setting.name for one in samples for setting in one.settings],
+    }
+    return CostNetwork(weights, op_types, descriptors, about)
+
+
+def _epochs(
+    model: _Model,
+    networks: Sequence[Sequence[Sequence[_Example]]],
+    random: np.random.Generator,
+    settings: CostSettings,
+) -> Iterator[float]:
+    """Train a member, and tell the mean loss of each epoch; at the end it has the averages of its weights."""
     averaged = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(settings.average)
     )
@@ -150,8 +179,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, settings.learning_rate, total_steps=max(steps, 11), pct_start=min(0.1, 100 / steps)
     )
-    random = np.random.default_rng(settings.seed)
-    for epoch in range(settings.epochs):
+    for _ in range(settings.epochs):
         order, losses = random.permutation(len(networks)), []
         for begin in range(0, len(order), settings.networks_per_step):
             batch = [networks[i] for i in order[begin : begin + settings.networks_per_step]]
@@ -163,20 +191,8 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
             schedule.step()
             averaged.update_parameters(model)
             losses.append(loss.item())
-        if progress is not None:
-            progress(epoch + 1, settings.epochs, f"loss {np.mean(losses):.4f}")
-    settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
-    descriptors = np.stack([descriptor(known) for one, s in settings_of for known, _ in one.known_of(s)])
-    about = {
-        "package": __version__,
-        "settings": asdict(settings),
-        "messages": message_library(),
-        "networks": len(networks),
-        "measurements": sum(len(one.measurements) for one in samples),
-        "devices": [setting.name for one in samples for setting in one.settings],
-    }
-    trained: _Model = averaged.module
-    return CostNetwork(trained.weights(), op_types, descriptors, about)
+        yield float(np.mean(losses))
+    model.load_state_dict(averaged.module.state_dict())
 
 
 def _alike(samples: Sequence[CostSamples]) -> Tensor:

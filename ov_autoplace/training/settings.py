@@ -15,7 +15,8 @@ class CostSettings:
 
     Attributes:
         seed: Of weights and batches.
-        hidden: Width of the network.
+        members: Networks that are trained from other weights and in another order, and answer together.
+        hidden: Width of each.
         layers: Rounds of messages; with 0, every op is predicted by itself.
         epochs: Passes over the networks.
         networks_per_step: Networks in a batch, each with all its settings.
@@ -28,6 +29,7 @@ class CostSettings:
     """
 
     seed: int = 0
+    members: int = 4
     hidden: int = 64
     layers: int = 2
     epochs: int = 24
@@ -40,7 +42,7 @@ class CostSettings:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "epochs", "networks_per_step", "learning_rate"):
+        for name in ("members", "hidden", "epochs", "networks_per_step", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise OptionError(f"{name} is {getattr(self, name)}; it must be above 0")
         for name in ("seed", "layers", "weight_decay", "threads", "noise"):

@@ -14,7 +14,7 @@ from ov_autoplace.cost.samples import CostSamples
 
 pytestmark = pytest.mark.torch
 
-FEW = ("--epochs", 2, "--hidden", 8, "--layers", 1, "--threads", 1)
+FEW = ("--members", 2, "--epochs", 2, "--hidden", 8, "--layers", 1, "--threads", 1)
 
 
 def test_a_network_is_learned_from_several_files_and_judged_on_others(cli: Command, tmp_path: Path) -> None:

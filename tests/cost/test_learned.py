@@ -27,7 +27,7 @@ OPS = NETWORKS[0].ops
 TYPES = tuple(sorted(set(OPS.op_types)))
 
 
-def random_network(hidden: int = 8, layers: int = 2, seed: int = 0) -> CostNetwork:
+def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int = 2) -> CostNetwork:
     """Random weights."""
     random = np.random.default_rng(seed)
     sizes = {
@@ -41,7 +41,9 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0) -> CostNetwo
     for layer in range(layers):
         sizes |= {f"{layer}.{part}": (hidden, hidden) for part in ("self", "in", "out")}
         sizes[f"{layer}.bias"] = (hidden,)
-    weights = {name: 0.3 * random.standard_normal(size, dtype=np.float32) for name, size in sizes.items()}
+    weights = {
+        name: 0.3 * random.standard_normal((members, *size), dtype=np.float32) for name, size in sizes.items()
+    }
     known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
     return CostNetwork(weights, TYPES, known, {"made": "by a test"})
 
@@ -62,20 +64,32 @@ def known(monkeypatch):
 def test_messages_are_means_of_producers_and_consumers():
     network = random_network(layers=1)
     inputs = OpInputs.of(OPS, profile(2))
-    w = network.weights
-    h = np.maximum(w["embedding"][network.rows(inputs.op_types)] + inputs.values @ w["values"], 0.0)
-    received = np.zeros_like(h)
-    for n in range(len(OPS)):
-        for row, part in ((1, "in"), (0, "out")):
-            others = OPS.edges[OPS.edges[:, row] == n][:, 1 - row]
-            if len(others):
-                received[n] += (h[others] @ w[f"0.{part}"]).mean(axis=0)
-    h = h + np.maximum(h @ w["0.self"] + received + w["0.bias"], 0.0)
-    out = np.maximum(h @ w["head.0"] + w["head.0.bias"], 0.0) @ w["head.1"] + w["head.1.bias"]
-    correction, gate, doubt = network.forward(inputs)
-    np.testing.assert_allclose(correction, np.clip(out[:, 0], -6, 6), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(gate, 1 / (1 + np.exp(-out[:, 1])), rtol=1e-4)
-    np.testing.assert_allclose(doubt, out[:, 2], rtol=1e-4, atol=1e-5)
+    for member, found in enumerate(zip(*network.forward(inputs), strict=True)):
+        w = {name: value[member] for name, value in network.weights.items()}
+        h = np.maximum(w["embedding"][network.rows(inputs.op_types)] + inputs.values @ w["values"], 0.0)
+        received = np.zeros_like(h)
+        for n in range(len(OPS)):
+            for row, part in ((1, "in"), (0, "out")):
+                others = OPS.edges[OPS.edges[:, row] == n][:, 1 - row]
+                if len(others):
+                    received[n] += (h[others] @ w[f"0.{part}"]).mean(axis=0)
+        h = h + np.maximum(h @ w["0.self"] + received + w["0.bias"], 0.0)
+        out = np.maximum(h @ w["head.0"] + w["head.0.bias"], 0.0) @ w["head.1"] + w["head.1.bias"]
+        gate = np.log(1 / (1 + np.exp(-out[:, 1])))
+        for expected, own in zip((np.clip(out[:, 0], -6, 6), gate, out[:, 2]), found, strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_members_answer_together_by_the_means_of_their_logarithms():
+    network = random_network(members=3)
+    alone = [
+        replace(network, weights={name: value[[member]] for name, value in network.weights.items()})
+        for member in range(3)
+    ]
+    found = [one.predict(OPS, profile(2)).seconds for one in alone]
+    together = network.predict(OPS, profile(2)).seconds
+    np.testing.assert_allclose(together, np.exp(np.log(found).mean(axis=0)), rtol=1e-6)
+    assert not np.allclose(found[0], found[1])
 
 
 def test_how_many_elements_move_together_is_told_by_shapes():

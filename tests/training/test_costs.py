@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, def
 from ov_autoplace.training.costs import _Model, is_validation, judge, part, train_costs  # noqa: E402
 from ov_autoplace.training.settings import CostSettings  # noqa: E402
 
-SMALL = CostSettings(hidden=16, epochs=4, threads=1)
+SMALL = CostSettings(members=2, hidden=16, epochs=4, threads=1)
 
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
@@ -27,21 +28,21 @@ def test_the_trained_network_is_the_one_that_is_used(implementation):
         pytest.skip("DGL is not installed, or does not work with this torch")
     used = train_costs([samples_of(NETWORKS)], SMALL)
     model = _Model(len(used.op_types), torch.zeros(1, dtype=torch.int64), SMALL)
-    with torch.no_grad():
-        for name, value in model.named_parameters():
-            if name == "speed":
-                continue  # which is forgotten
-            trained = used.weights[_name(name)]
-            value.copy_(torch.from_numpy(trained.T if name.endswith("weight") else trained))
-    for network in NETWORKS:
+    for network, member in zip(NETWORKS, cycle(range(SMALL.members))):
+        with torch.no_grad():
+            for name, value in model.named_parameters():
+                if name == "speed":
+                    continue  # which is forgotten
+                trained = used.weights[_name(name)][member]
+                value.copy_(torch.from_numpy(trained.T if name.endswith("weight") else trained))
         inputs = OpInputs.of(network.ops, profile(2))
         source, to = torch.from_numpy(inputs.edges.astype(np.int64).T.copy())
         topology = Topology(source, to, len(network.ops), implementation=implementation)
         rows = torch.from_numpy(used.rows(inputs.op_types))
         with torch.no_grad():
             correction, gate, doubt = model(rows, torch.from_numpy(inputs.values), topology)
-        for expected, found in zip((correction, gate.exp(), doubt), used.forward(inputs), strict=True):
-            np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5, atol=1e-5)
+        for expected, found in zip((correction, gate, doubt), used.forward(inputs), strict=True):
+            np.testing.assert_allclose(found[member], expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def _name(parameter: str) -> str:
@@ -53,7 +54,8 @@ def _name(parameter: str) -> str:
 
 def test_training_learns_by_how_much_ops_differ_from_the_roofline():
     network = train_costs(
-        [samples_of(networks(40))], CostSettings(hidden=32, epochs=30, networks_per_step=2, threads=1)
+        [samples_of(networks(40))],
+        CostSettings(members=1, hidden=32, epochs=30, networks_per_step=2, threads=1),
     )
     unseen = samples_of(networks(12, first=500))
     learned, roofline = (judge(unseen, which).summary() for which in (network, None))
@@ -71,22 +73,28 @@ def test_what_a_busy_hour_takes_longer_is_not_learned():
     ]
     quiet = [m for m in samples.measurements if not m.network % 3]
     both = replace(samples, settings=samples.settings + later, measurements=(*quiet, *busy))
-    network = train_costs([both], CostSettings(hidden=32, epochs=30, networks_per_step=2, threads=1))
+    network = train_costs(
+        [both], CostSettings(members=1, hidden=32, epochs=30, networks_per_step=2, threads=1)
+    )
     factors = judge(samples_of(networks(12, first=500)), network).factors
     assert abs(np.median(factors)) < np.log(1.12)
 
 
 def test_the_same_seed_gives_the_same_bits():
     first, second, other = (
-        train_costs([samples_of(NETWORKS)], CostSettings(seed=seed, hidden=8, epochs=2, threads=1))
+        train_costs([samples_of(NETWORKS)], CostSettings(seed=seed, members=2, hidden=8, epochs=2, threads=1))
         for seed in (1, 1, 2)
     )
     assert all((first.weights[name] == second.weights[name]).all() for name in first.weights)
     assert not all((first.weights[name] == other.weights[name]).all() for name in first.weights)
+    members = [tuple(member.ravel()) for one in (first, other) for member in one.weights["values"]]
+    assert len(set(members)) == 4  # other seeds share no member
 
 
 def test_without_layers_every_op_is_predicted_by_itself():
-    network = train_costs([samples_of(NETWORKS)], CostSettings(hidden=8, layers=0, epochs=1, threads=1))
+    network = train_costs(
+        [samples_of(NETWORKS)], CostSettings(members=2, hidden=8, layers=0, epochs=1, threads=1)
+    )
     assert not any(name.endswith(".self") for name in network.weights)
     assert np.isfinite(network.predict(NETWORKS[0].ops, profile(2)).seconds).all()
 
@@ -108,7 +116,9 @@ def test_nothing_to_learn_from_is_said():
         train_costs([CostSamples()], SMALL)
 
 
-@pytest.mark.parametrize(("field", "value"), [("hidden", 0), ("layers", -1), ("average", 1.0)])
+@pytest.mark.parametrize(
+    ("field", "value"), [("hidden", 0), ("members", 0), ("layers", -1), ("average", 1.0)]
+)
 def test_impossible_settings_are_refused(field, value):
     with pytest.raises(OptionError, match=field):
         CostSettings(**{field: value})

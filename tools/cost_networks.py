@@ -61,10 +61,14 @@ def training_networks(count: int, seed: int) -> Iterator[NamedModel]:
 def transformers_networks(count: int, seed: int) -> Iterator[NamedModel]:
     """Families of the transformers library in turns; what takes long to measure is left out."""
     for number in range(seed, seed + count):
-        family = drawn.FAMILIES[number % len(drawn.FAMILIES)]
-        model = _made(family, partial(drawn.drawn, family, number))
-        if model is not None and _is_quick(extract(model)):
-            yield NamedModel(f"{family}-{number}", f"transformers: {family}", model)
+        yield from _drawn(drawn.FAMILIES[number % len(drawn.FAMILIES)], number, "transformers")
+
+
+def _drawn(family: str, number: int, kind: str) -> Iterator[NamedModel]:
+    """A network of the transformers library, if it can be made and does not take long to measure."""
+    model = _made(family, partial(drawn.drawn, family, number))
+    if model is not None and _is_quick(extract(model)):
+        yield NamedModel(f"{family}-{number}", f"{kind}: {family}", model)
 
 
 def _is_quick(graph: ComputationGraph) -> bool:
@@ -89,9 +93,7 @@ def held_out_networks() -> Iterator[NamedModel]:
             continue
         yield NamedModel(f"transformers-{name}", f"{HELD_OUT}: transformers", model)
     for family, number in product(drawn.HELD_OUT, range(900, 903)):
-        model = _made(family, partial(drawn.drawn, family, number))
-        if model is not None and _is_quick(extract(model)):
-            yield NamedModel(f"{family}-{number}", f"{HELD_OUT}: {family}", model)
+        yield from _drawn(family, number, HELD_OUT)
     for family in zoo.HELD_OUT_FAMILIES:
         for seed in range(3):
             model = zoo.build_scaled(family, 150 * (seed + 1), 900 + seed)

@@ -80,7 +80,7 @@ class Setting:
     def without_hour(self) -> tuple[str, str, int]:
         """Device, precision and threads, the same in all hours."""
         profile = self.targets[0].devices[0]
-        return self.device.partition(";")[0].rstrip(", "), profile.precision, profile.threads
+        return self.device.partition(";")[0], profile.precision, profile.threads
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +135,19 @@ class CostSamples:
                 for target in widest.targets
             ]
         return known
+
+    @property
+    def undisturbed(self) -> tuple[Measurement, ...]:
+        """The fastest measurement of each network on each device as it was set up, of all hours.
+
+        Other work on the machine only makes networks slower, and may last longer than a measurement.
+        """
+        fastest: dict[tuple[int, tuple[str, str, int]], Measurement] = {}
+        for m in self.measurements:
+            own = m.network, self.settings[m.setting].without_hour
+            if own not in fastest or m.seconds < fastest[own].seconds:
+                fastest[own] = m
+        return tuple(fastest.values())
 
     @property
     def names(self) -> frozenset[str]:

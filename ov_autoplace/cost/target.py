@@ -160,7 +160,8 @@ class RateSample:
 
     Attributes:
         device, op_class, precision: As in :class:`Rate`.
-        size: Work of the model's one op, flop or bytes.
+        size: Work of an op, flop or bytes.
+        ops: How many such ops the model has.
         seconds: Raw latencies of the whole model, ``float64[n]``.
     """
 
@@ -168,6 +169,7 @@ class RateSample:
     op_class: str
     precision: str
     size: float
+    ops: int
     seconds: FloatArray
 
 

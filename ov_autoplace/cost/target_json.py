@@ -16,7 +16,7 @@ Schema (version 1)::
                    "seconds_per_byte": [[number, ...], ...],
                    "samples": [{"devices": [str, ...], "tensor_bytes": int, "seconds": [number, ...]}, ...]},
      "samples": [{"device": str, "op_class": str, "precision": str, "size": number,
-                  "seconds": [number, ...]}, ...]}
+                  "ops": int, "seconds": [number, ...]}, ...]}
 
 ``memory_bytes`` null is "not limited"; ``threads`` 0 or missing is "not known". Both lists of samples
 are the raw measurements, empty when nothing was measured.
@@ -82,6 +82,7 @@ def target_text(target: Target) -> str:
                 "op_class": s.op_class,
                 "precision": s.precision,
                 "size": s.size,
+                "ops": s.ops,
                 "seconds": s.seconds.tolist(),
             }
             for s in target.samples
@@ -235,6 +236,7 @@ def _rate_sample(record: Record) -> RateSample:
         op_class=record.text("op_class"),
         precision=record.text("precision"),
         size=record.number("size"),
+        ops=record.integer("ops", 1, 2**31),
         seconds=_floats(record.numbers("seconds")),
     )
 

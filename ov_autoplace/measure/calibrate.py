@@ -37,7 +37,6 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.microbenchmarks import (
     OVERHEAD_CHAINS,
-    Benchmark,
     benchmarks,
     overhead_chain,
     shared_chain,
@@ -53,8 +52,8 @@ __all__ = ["calibrate", "reported_precisions"]
 
 _PRECISION_OF_CAPABILITY = {"FP32": "f32", "FP16": "f16", "BF16": "bf16", "INT8": "i8"}
 _PRECISION_HINT = "INFERENCE_PRECISION_HINT"
-_MIN_RUNS, _MAX_RUNS = 5, 100
-_PASSES = 3
+_MIN_RUNS, _MAX_RUNS = 3, 100
+_PASSES = 5
 # Fixed times are subtracted from a sample, but a rate is never read from less than this share of it.
 _LEAST_SHARE = 0.1
 _TELLING_SHARE = 0.3  # of the time that is not fixed, from which on a size tells a rate
@@ -77,14 +76,14 @@ def calibrate(
 ) -> Target:
     """Measure matmul, convolution, elementwise and memory speed, transfers and launches.
 
-    Two CPU devices take about twenty seconds, a third of that when ``quick``.
+    A CPU takes about fifteen seconds, a quarter of that when ``quick``.
 
     Args:
         core: Where the devices are.
         devices: Real devices, D.
         properties: Compile properties as ``compile_model`` takes them, ``DEVICE_PROPERTIES`` included.
         progress: Called with (done, total, text).
-        quick: Fewer sizes and repetitions, and only the precision that each device uses by itself.
+        quick: Fewer sizes and less time for each, and only the precision that each device uses by itself.
         isolation: Compile and run in a child process; see ``AUTOPLACE_ISOLATION``.
         models: Whole models to run on every device, by which its estimates are corrected. They are not
             modified; dynamic inputs take the documented defaults. A device that cannot run one does without.
@@ -109,10 +108,9 @@ def calibrate(
     threads: dict[str, tuple[int, float]] = {}
     for device in devices:
         steps.next(f"{device}: launch and op overhead")
-        launch, overhead = bench.overheads(device)
         count = _threads(core, device, by_device[device])
+        launch, overhead, waiting = bench.overheads(device, count)
         # Most ops are shared by the threads; those of the chain that tells the overhead are too small for it.
-        waiting = bench.synchronisation(device) if count > 1 else 0.0
         overheads[device] = launch, overhead + waiting
         threads[device] = count, waiting / math.log2(max(count, 2))
     rates: dict[str, list[Rate]] = {device: [] for device in devices}
@@ -181,25 +179,20 @@ class _Bench:
         self._slowness: list[float] = []
         self.samples: list[RateSample] = []
 
-    def overheads(self, device: str, properties: Mapping[str, str] | None = None) -> tuple[float, float]:
-        """Seconds of a launch and of an op that has nothing to do."""
-        return self._line(overhead_chain, device, properties)
+    def overheads(self, device: str, threads: int) -> tuple[float, float, float]:
+        """Seconds of a launch, of an op that has nothing to do, and of sharing an op among all threads.
 
-    def synchronisation(self, device: str) -> float:
-        """Seconds by which an op that threads share takes longer on all of them than on one."""
-        one, all_of_them = (
-            self._line(shared_chain, device, properties)[1] for properties in (Width(1).properties, {})
-        )
-        return max(all_of_them - one, 0.0)
-
-    def _line(
-        self, chain: Callable[[int], ov.Model], device: str, properties: Mapping[str, str] | None
-    ) -> tuple[float, float]:
-        """Seconds of an empty chain and of a link of it: a line through chains of several lengths."""
-        own = dict(properties or {})
-        medians = [self._undisturbed(self._run(chain(length), device, own)) for length in OVERHEAD_CHAINS]
-        slope, intercept = np.polyfit(OVERHEAD_CHAINS, medians, deg=1).tolist()
-        return max(intercept, 0.0), max(slope, 0.0)
+        The first two are a line through chains of several lengths. The last is by how much longer an op
+        takes on all threads than on one, where it is too small for them.
+        """
+        widths: list[Mapping[str, str]] = [Width(1).properties, {}] if threads > 1 else []
+        chains = [(overhead_chain, {}), *((shared_chain, properties) for properties in widths)]
+        models = [(chain(length), properties) for chain, properties in chains for length in OVERHEAD_CHAINS]
+        seconds = [self._undisturbed(samples) for samples in self._in_turns(device, models)]
+        lines = np.polyfit(OVERHEAD_CHAINS, np.reshape(seconds, (-1, len(OVERHEAD_CHAINS))).T, deg=1)
+        slope, intercept = np.maximum(lines, 0.0)
+        waiting = max(float(slope[2] - slope[1]), 0.0) if widths else 0.0
+        return float(intercept[0]), float(slope[0]), waiting
 
     def rates(
         self, device: str, precision: str, launch_seconds: float, op_seconds: float, quick: bool
@@ -212,14 +205,16 @@ class _Bench:
         hint = {} if precision == "i8" else {_PRECISION_HINT: precision}
         measured: dict[str, list[tuple[float, float, float]]] = {}
         plan = benchmarks(quantized=precision == "i8", quick=quick)
-        compiled = [self._compiled(benchmark.build(), device, hint) for benchmark in plan]
-        # A shared processor is slow for longer than a benchmark takes, so each comes again after all others.
-        passes = [[ran(self._seconds / _PASSES) for ran in compiled] for _ in range(_PASSES)]
-        for benchmark, *parts in zip(plan, *passes, strict=True):
-            samples = np.concatenate(parts)
-            self.samples.append(_sample(device, precision, benchmark, samples))
-            seconds = self._undisturbed(samples)
-            share = 1.0 - (launch_seconds + benchmark.steps * op_seconds) / seconds
+        models = [(benchmark.build(count), hint) for benchmark in plan for count in benchmark.counts]
+        ran = iter(self._in_turns(device, models))
+        for benchmark in plan:
+            took = {count: next(ran) for count in benchmark.counts}
+            self.samples += [
+                RateSample(device, benchmark.op_class, precision, benchmark.work, count, samples)
+                for count, samples in took.items()
+            ]
+            seconds = self._of_an_op(took, launch_seconds)
+            share = 1.0 - benchmark.steps * op_seconds / seconds
             speed = benchmark.work / (max(share, _LEAST_SHARE) * seconds)
             measured.setdefault(benchmark.op_class, []).append((benchmark.work, speed, share))
         rates = []
@@ -229,6 +224,15 @@ class _Bench:
             sizes, speeds, _ = frozen_array(told, np.float64).T
             rates.append(Rate(op_class, precision, sizes, speeds, self._sources[device]))
         return rates
+
+    def _of_an_op(self, took: Mapping[int, FloatArray], launch_seconds: float) -> float:
+        """What an op takes, by latencies of a model of one, and of a model of several where there is one.
+
+        What both have in common is no op's: the launch, and turning tensors to the layout that ops ask for.
+        """
+        (_, first), *further = ((count, self._undisturbed(samples)) for count, samples in took.items())
+        seconds = [(several - first) / (count - 1) for count, several in further] or [first - launch_seconds]
+        return max(seconds[0], _LEAST_SHARE * first / max(took))
 
     def _undisturbed(self, samples: FloatArray) -> float:
         """What was run takes where nothing else runs."""
@@ -248,24 +252,32 @@ class _Bench:
         ran = []
         for model in models:
             try:
-                seconds = self._undisturbed(self._run(model.model, profile.name, {}))
+                (samples,) = self._in_turns(profile.name, [(model.model, {})])
             except ProfilingError as cause:
                 _log.warning("a model is left out of the calibration of %s: %s", profile.name, cause)
             else:
-                ran.append((model.graph, max(seconds - launch_seconds, 0.0)))
+                ran.append((model.graph, max(self._undisturbed(samples) - launch_seconds, 0.0)))
         return fitted_factors(profile, ran) if ran else {}
 
-    def _run(self, model: ov.Model, device: str, properties: dict[str, str]) -> FloatArray:
-        return self._compiled(model, device, properties)(self._seconds)
+    def _in_turns(
+        self, device: str, models: Sequence[tuple[ov.Model, Mapping[str, str]]]
+    ) -> list[FloatArray]:
+        """Latencies of each model, ``float64[n]``.
+
+        A shared processor is slow for longer than a model takes, so each comes again after all others.
+        """
+        compiled = [self._compiled(model, device, properties) for model, properties in models]
+        passes = [[ran(self._seconds / _PASSES) for ran in compiled] for _ in range(_PASSES)]
+        return [frozen_array(np.concatenate(parts), np.float64) for parts in zip(*passes, strict=True)]
 
     def _compiled(
-        self, model: ov.Model, device: str, properties: dict[str, str]
+        self, model: ov.Model, device: str, properties: Mapping[str, str]
     ) -> Callable[[float], FloatArray]:
         """Runs a model for so many seconds and tells its latencies, ``float64[n]``."""
         name = model.get_friendly_name()
         with _failing(device, name), temporary_folder() as folder:
             path, high = save_ir(model, folder), input_ranges(model)
-            executable = self._profiler.compile(str(path), device, properties, None, high)
+            executable = self._profiler.compile(str(path), device, dict(properties), None, high)
             once = float(executable.run(2, warmup=2).min())
 
         def run(seconds: float) -> FloatArray:
@@ -287,10 +299,6 @@ def _failing(device: str, name: str) -> Iterator[None]:
         yield
     except RuntimeError as cause:
         raise ProfilingError(f"{device} fails at the model {name}: {cause}") from cause
-
-
-def _sample(device: str, precision: str, benchmark: Benchmark, seconds: FloatArray) -> RateSample:
-    return RateSample(device, benchmark.op_class, precision, benchmark.work, seconds)
 
 
 def reported_precisions(core: ov.Core, device: str, properties: Mapping[str, Any]) -> list[str]:

@@ -167,7 +167,7 @@ def _places(
                 continue
             threads = Cores.of_this_process().all if width is None else width.threads
             counted = f", {threads} threads" if is_cpu(core, device) else ""
-            kind = f"{full_device_name(core, device) or device}{label and ', ' + label}"
+            kind = _labelled(full_device_name(core, device) or device, label)
             name = f"{kind}{counted}, {precision}"
             own = width.properties if width else {}
             properties = {"INFERENCE_PRECISION_HINT": precision, **always, **own}
@@ -191,6 +191,13 @@ def _places(
         else place
         for place in places
     ]
+
+
+def _labelled(device: str, label: str) -> str:
+    """A device's name with a label; what tells the hour follows a semicolon."""
+    if not label or label.startswith(";"):
+        return device + label
+    return f"{device}, {label}"
 
 
 def _undisturbed(executables: Mapping[str, Executable]) -> dict[str, float]:

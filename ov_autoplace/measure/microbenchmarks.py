@@ -1,4 +1,4 @@
-"""Models of one op each, in several sizes: what a device's speed is read from."""
+"""Models of one kind of op each, in several sizes: what a device's speed is read from."""
 
 from __future__ import annotations
 
@@ -35,23 +35,32 @@ _HEADS, _HEAD_WIDTH = 4, 32
 _TIMES = 16
 _TANH_FLOP = 8
 _F32_BYTES = 4
+# A launch takes longer than a small op, and never the same. So what is measured is what further ops add to a
+# model: so many of them, or as many as do no more work than this together.
+_MOST_FURTHER, _MOST_WORK = 16, 1e8
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A model of one op.
+    """A model of one kind of op.
 
     Attributes:
         op_class: A class of ops, see :mod:`ov_autoplace.cost.target`.
-        work: Flop of the op; for ``copy`` the bytes that it reads and writes.
-        build: Makes the model.
-        steps: What it does one after the other.
+        work: Flop of an op; for ``copy`` the bytes that it reads and writes.
+        build: Makes a model of so many ops.
+        steps: What an op does one after the other.
     """
 
     op_class: str
     work: float
-    build: Callable[[], ov.Model]
+    build: Callable[[int], ov.Model]
     steps: int = 1
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Of how many ops models are to be run; a second model tells what ops take without the launch."""
+        further = int(min(_MOST_WORK / self.work, _MOST_FURTHER))
+        return (1, 1 + further) if further else (1,)
 
 
 def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
@@ -75,7 +84,10 @@ def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
                 Benchmark("depthwise", 2.0 * _KERNEL**2 * c * h**2, partial(_depthwise, c, h))
                 for c, h in _DEPTHWISE_SIZES
             ],
-            [Benchmark("elementwise", float(_TANH_FLOP * n), partial(_tanh, n)) for n in _ELEMENTWISE_SIZES],
+            [
+                Benchmark("elementwise", float(_TANH_FLOP * n), partial(_side_by_side, opset.tanh, n))
+                for n in _ELEMENTWISE_SIZES
+            ],
             [
                 Benchmark("attention", _HEADS * t * t * (4.0 * _HEAD_WIDTH + 7.0), partial(_attention, t))
                 for t in _ATTENTION_SIZES
@@ -84,7 +96,10 @@ def benchmarks(quantized: bool = False, quick: bool = False) -> list[Benchmark]:
                 Benchmark("recurrent", _TIMES * (16.0 * n * n + 40.0 * n), partial(_recurrent, n), _TIMES)
                 for n in _RECURRENT_SIZES
             ],
-            [Benchmark("copy", 2.0 * _F32_BYTES * n, partial(_relu, n)) for n in _COPY_SIZES],
+            [
+                Benchmark("copy", 2.0 * _F32_BYTES * n, partial(_side_by_side, opset.relu, n))
+                for n in _COPY_SIZES
+            ],
         ]
     if quick:
         classes = [[sizes[0], sizes[len(sizes) // 2], sizes[-1]] for sizes in classes]
@@ -121,47 +136,54 @@ def shared_chain(length: int) -> ov.Model:
     return _model(node, data)
 
 
-def _matmul(n: int, quantized: bool) -> ov.Model:
-    data = opset.parameter([n, n], np.float32, name="input")
-    left, weights = _operands(data, (n, n), quantized)
-    return _model(opset.matmul(left, weights, False, False), data)
+def _matmul(n: int, quantized: bool, count: int) -> ov.Model:
+    data = node = opset.parameter([n, n], np.float32, name="input")
+    for _ in range(count):
+        left, weights = _operands(node, (n, n), quantized)
+        node = opset.matmul(left, weights, False, False)
+    return _model(node, data)
 
 
-def _convolution(channels: int, side: int, quantized: bool) -> ov.Model:
-    data = opset.parameter([1, channels, side, side], np.float32, name="input")
-    left, weights = _operands(data, (channels, channels, _KERNEL, _KERNEL), quantized)
-    return _model(opset.convolution(left, weights, [1, 1], [1, 1], [1, 1], [1, 1]), data)
+def _convolution(channels: int, side: int, quantized: bool, count: int) -> ov.Model:
+    data = node = opset.parameter([1, channels, side, side], np.float32, name="input")
+    for _ in range(count):
+        left, weights = _operands(node, (channels, channels, _KERNEL, _KERNEL), quantized)
+        node = opset.convolution(left, weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    return _model(node, data)
 
 
-def _depthwise(channels: int, side: int) -> ov.Model:
-    data = opset.parameter([1, channels, side, side], np.float32, name="input")
+def _depthwise(channels: int, side: int, count: int) -> ov.Model:
+    data = node = opset.parameter([1, channels, side, side], np.float32, name="input")
     weights = _weights((channels, 1, 1, _KERNEL, _KERNEL))
-    return _model(opset.group_convolution(data, weights, [1, 1], [1, 1], [1, 1], [1, 1]), data)
+    for _ in range(count):
+        node = opset.group_convolution(node, weights, [1, 1], [1, 1], [1, 1], [1, 1])
+    return _model(node, data)
 
 
-def _tanh(elements: int) -> ov.Model:
-    data = opset.parameter([elements // 64, 64], np.float32, name="input")
-    return _model(opset.tanh(data), data)
+def _side_by_side(op: Callable[[ov.Output], ov.Node], elements: int, count: int) -> ov.Model:
+    """Ops on slices of the input, which are not copied; plugins fuse ops that follow each other."""
+    data = opset.parameter([count * elements // 64, 64], np.float32, name="input")
+    parts = opset.split(data, opset.constant(0), count)
+    return _model(opset.concat([op(part) for part in parts.outputs()], 0), data)
 
 
-def _relu(elements: int) -> ov.Model:
-    data = opset.parameter([elements // 64, 64], np.float32, name="input")
-    return _model(opset.relu(data), data)
-
-
-def _attention(tokens: int) -> ov.Model:
+def _attention(tokens: int, count: int) -> ov.Model:
     """Queries, keys and values are one input, so that nothing else is computed."""
-    data = opset.parameter([1, _HEADS, tokens, _HEAD_WIDTH], np.float32, name="input")
-    return _model(opset.scaled_dot_product_attention(data, data, data), data)
+    data = node = opset.parameter([1, _HEADS, tokens, _HEAD_WIDTH], np.float32, name="input")
+    for _ in range(count):
+        node = opset.scaled_dot_product_attention(node, node, node)
+    return _model(node, data)
 
 
-def _recurrent(width: int) -> ov.Model:
-    data = opset.parameter([1, _TIMES, width], np.float32, name="input")
+def _recurrent(width: int, count: int) -> ov.Model:
+    data = node = opset.parameter([1, _TIMES, width], np.float32, name="input")
     state = opset.constant(np.zeros((1, 1, width), np.float32))
     lengths = opset.constant(np.array([_TIMES], np.int32))
     inputs, hidden, bias = (_weights(shape) for shape in ((1, 4 * width, width),) * 2 + ((1, 4 * width),))
-    node = opset.lstm_sequence(data, state, state, lengths, inputs, hidden, bias, width, "forward")
-    return ov.Model([opset.result(node.output(0))], [data], "microbenchmark")
+    for _ in range(count):
+        own = opset.lstm_sequence(node, state, state, lengths, inputs, hidden, bias, width, "forward")
+        node = opset.squeeze(own.output(0), opset.constant([1]))
+    return _model(node, data)
 
 
 def _operands(data: ov.Node, weights_shape: tuple[int, ...], quantized: bool) -> tuple[ov.Node, ov.Node]:

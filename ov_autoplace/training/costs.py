@@ -363,7 +363,7 @@ def judge(
     known: int = 0,
     settings: Sequence[int] | None = None,
 ) -> Judgement:
-    """Compare predictions with what was measured.
+    """Compare predictions with what was measured, in the least disturbed hour of each network.
 
     Args:
         samples: What was measured.
@@ -377,7 +377,7 @@ def judge(
     factors, ranks = [], []
     of_network: dict[tuple[int, str], list[float]] = {}
     choices: dict[tuple[int, str, str], list[tuple[float, float]]] = {}
-    for m in samples.measurements:
+    for m in samples.undisturbed:
         if settings is not None and m.setting not in settings:
             continue
         profiles = samples.known_of(m.setting)

@@ -65,10 +65,23 @@ def test_of_fewer_threads_is_known_what_follows_from_all_of_them():
 
 def test_settings_of_other_hours_are_of_one_device():
     first, second = samples_of(NETWORKS).settings
-    later = (replace(first, device=f"{first.device}{hour}") for hour in ("; later", ", ; at night"))
-    assert {setting.without_hour for setting in later} == {first.without_hour}
+    assert replace(first, device=f"{first.device}; later").without_hour == first.without_hour
     assert first.without_hour != second.without_hour  # fewer threads
     assert first.without_hour != replace(first, device=f"{first.device}, AVX2; later").without_hour
+
+
+def test_of_several_hours_the_least_disturbed_counts_of_each_network():
+    one = samples_of(NETWORKS)
+    hours = [*one.settings, *(replace(own, device=f"{own.device}; later") for own in one.settings)]
+    later = [
+        replace(m, setting=m.setting + len(one.settings), seconds=m.seconds * (1.5 if m.network else 0.8))
+        for m in one.measurements
+    ]
+    both = CostSamples(one.networks, tuple(hours), (*one.measurements, *later))
+    expected = {(m.network, m.setting) for m in one.measurements if m.network}
+    expected |= {(m.network, m.setting) for m in later if not m.network}
+    assert {(m.network, m.setting) for m in both.undisturbed} == expected
+    assert one.undisturbed == one.measurements
 
 
 def test_a_file_with_sizes_that_are_not_known_is_refused(tmp_path):

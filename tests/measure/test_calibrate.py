@@ -17,11 +17,18 @@ DEVICES = ("XCPU", "CPU")
 
 @pytest.mark.parametrize("benchmark", benchmarks(), ids=lambda b: f"{b.op_class}-{b.work:.0f}")
 def test_the_work_of_a_benchmark_is_what_the_graph_counts(benchmark):
-    graph = extract(benchmark.build())
-    if benchmark.op_class == "copy":
-        assert benchmark.work == (graph.input_bytes + graph.output_bytes)[graph.op_types.index("Relu")]
-    else:
-        assert benchmark.work == graph.flops.sum()
+    for count in benchmark.counts:
+        graph = extract(benchmark.build(count))
+        if benchmark.op_class == "copy":
+            is_copy = np.array([op_type == "Relu" for op_type in graph.op_types])
+            assert is_copy.sum() == count
+            assert (benchmark.work == (graph.input_bytes + graph.output_bytes)[is_copy]).all()
+        else:
+            assert benchmark.work * count == graph.flops.sum()
+
+
+def test_what_is_small_is_timed_as_what_further_ops_add():
+    assert all((len(b.counts) > 1) == (b.work <= 1e8) for b in benchmarks())
 
 
 @pytest.mark.skipif(
@@ -31,7 +38,7 @@ def test_the_work_of_a_benchmark_is_what_the_graph_counts(benchmark):
 @pytest.mark.parametrize("op_class", ["matmul", "convolution"])
 def test_quantized_benchmarks_really_run_in_8_bits(op_class):
     benchmark = next(b for b in benchmarks(quantized=True) if b.op_class == op_class and b.work > 1e7)
-    compiled = ov.Core().compile_model(benchmark.build(), "CPU")
+    compiled = ov.Core().compile_model(benchmark.build(1), "CPU")
     kernels = {
         op.get_rt_info()["layerType"].astype(str): op.get_rt_info()["runtimePrecision"].astype(str)
         for op in compiled.get_runtime_model().get_ops()
@@ -75,6 +82,7 @@ def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pai
             assert len(rate.sizes) >= 1
             assert (rate.per_second > 0).all()
     assert all((sample.seconds > 0).all() for sample in target.samples)
+    assert {sample.ops for sample in target.samples} > {1, 17}
 
     transfers = target.transfers
     for pair in (DEVICES, DEVICES[::-1]):  # both directions are cut
@@ -92,6 +100,7 @@ def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pai
     again = load_target(tmp_path / "target.json")
     assert again.fingerprint == target.fingerprint
     assert len(target.fingerprint) == 16
+    assert [sample.ops for sample in again.samples] == [sample.ops for sample in target.samples]
     np.testing.assert_array_equal(again.transfers.latency, transfers.latency)
     for device, loaded in zip(target.devices, again.devices, strict=True):
         np.testing.assert_array_equal(loaded.rate("matmul").per_second, device.rate("matmul").per_second)

@@ -11,8 +11,10 @@ import pytest
 from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure import calibrate as calibrating
 from ov_autoplace.measure import collect as collecting
 from ov_autoplace.measure.collect import NamedModel, collect
+from ov_autoplace.measure.microbenchmarks import benchmarks
 from random_models import random_model
 
 
@@ -30,10 +32,12 @@ def core() -> ov.Core:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """One precision, and little time for each network."""
+    """One precision, a size of each class of ops to calibrate by, and little time for each network."""
     monkeypatch.setattr(collecting, "_FLOATS", frozenset({"f32"}))
     monkeypatch.setattr(collecting, "_COUNTING_SECONDS", 0.01)
     monkeypatch.setattr("ov_autoplace.measure.timing.SECONDS", 0.02)
+    smallest = {benchmark.op_class: benchmark for benchmark in reversed(benchmarks())}
+    monkeypatch.setattr(calibrating, "benchmarks", lambda **_: list(smallest.values()))
 
 
 def test_what_was_collected_adds_up_and_is_kept(core, tmp_path):
@@ -65,10 +69,12 @@ def test_what_was_collected_adds_up_and_is_kept(core, tmp_path):
 def test_nothing_is_set_on_the_core_that_the_process_keeps(core, tmp_path):
     before = [str(core.get_property("CPU", key)) for key in ("INFERENCE_NUM_THREADS", "NUM_STREAMS")]
     kept = core_with().get_property("CPU", "INFERENCE_NUM_THREADS")
-    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
+    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",), label="; at night")
     assert core_with().get_property("CPU", "INFERENCE_NUM_THREADS") == kept
     assert [str(core.get_property("CPU", key)) for key in ("INFERENCE_NUM_THREADS", "NUM_STREAMS")] == before
+    assert len({setting.device for setting in found.settings}) == 1
     for setting in found.settings:
+        assert setting.device == f"{setting.without_hour[0]}; at night"
         threads = {target.devices[0].threads for target in setting.targets}
         assert threads == {int(setting.name.split(" threads")[0].split(", ")[-1])}
         assert {target.devices[0].precision for target in setting.targets} == {"f32"}

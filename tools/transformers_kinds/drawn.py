@@ -17,29 +17,34 @@ from transformers_kinds.recipes import Inputs, converted, floats, image, tokens
 FAMILIES = (
     *("aimv2_vision_model", "albert", "apertus", "apertus1p5_text", "arcee", "bailing_hybrid", "bamba"),
     *("beam", "beit", "bert", "bert-generation", "biogpt", "bitnet", "bloom", "camembert", "canine"),
-    *("chinese_clip_vision_model", "clip_text_model", "clip_vision_model", "cohere", "cohere2"),
-    *("convbert", "ctrl", "cvt", "cwm", "data2vec-audio", "data2vec-vision", "deit", "diffllama"),
+    *("chinese_clip_vision_model", "clip_text_model", "clip_vision_model", "cohere", "cohere2", "convbert"),
+    *("ctrl", "cvt", "cwm", "data2vec-audio", "data2vec-vision", "deepseek_v4", "deit", "diffllama"),
     *("dinov2_with_registers", "dinov3_convnext", "dinov3_vit", "distilbert", "doge", "dory", "dpr"),
-    *("electra", "ernie", "ernie4_5", "esm", "eurobert", "exaone4", "falcon_mamba", "flint", "fnet"),
-    *("fsmt", "gemma", "gemma3_text", "git", "glm", "glm4", "gpt_bigcode", "gpt_neox"),
-    *("gpt_neox_japanese", "granite", "gte", "helium", "hiera", "hunyuan_v1_dense", "ibert", "ijepa"),
-    *("imagegpt", "internlm3", "internvl_vision", "jetmoe", "jina_embeddings_v3", "layoutlm", "led"),
-    *("llama", "longformer", "longt5", "m2m_100", "marian", "markuplm", "megatron-bert", "ministral"),
-    *("mistral", "mlcd_vision_model", "mobilebert", "mobilenet_v2", "mpt", "mra", "mt5", "mvp"),
-    *("nanochat", "nemotron", "nllb-moe", "nomic_bert", "nystromformer", "olmo", "olmo3", "openai-gpt"),
-    *("opt", "pegasus", "persimmon", "phi", "phi3", "pixio", "plbart", "qwen2", "qwen3", "radio"),
-    *("recurrent_gemma", "rembert", "resnet", "roberta-prelayernorm", "roc_bert", "roformer"),
-    *("sam_vision_model", "sew", "sew-d", "siglip_vision_model", "smollm3", "splinter", "stablelm"),
-    *("starcoder2", "swiftformer", "swinv2", "switch_transformers", "t5", "tapas"),
-    *("tipsv2_vision_model", "ultrabert", "umt5", "unispeech", "unispeech-sat", "vaultgemma"),
-    *("visual_bert", "vit_mae", "vit_msn", "vitdet", "wav2vec2", "wav2vec2-conformer", "wavlm", "xglm"),
-    *("xlm-roberta", "xlstm", "yolos", "yoso"),
+    *("electra", "ernie", "ernie4_5", "ernie4_5_moe", "esm", "eurobert", "exaone4", "exaone_moe"),
+    *("falcon_mamba", "flex_olmo", "flint", "fnet", "fsmt", "gemma", "gemma3_text", "git", "glm", "glm4"),
+    *("glm4_moe", "gpt_bigcode", "gpt_neox", "gpt_neox_japanese", "gpt_oss", "granite", "granitemoe"),
+    *("granitemoe_swa", "gte", "helium", "hiera", "hunyuan_v1_dense", "hunyuan_v1_moe", "hy_v3", "ibert"),
+    *("ijepa", "imagegpt", "inkling2_loop_text", "inkling2_text", "inkling_text", "internlm3"),
+    *("internvl_vision", "jetmoe", "jina_embeddings_v3", "kimi_linear", "kolibri1", "layoutlm", "led"),
+    *("llama", "llama4_text", "longformer", "longt5", "m2m_100", "marian", "markuplm", "megatron-bert"),
+    *("mellum", "minimax", "ministral", "mistral", "mlcd_vision_model", "mobilebert", "mobilenet_v2", "mpt"),
+    *("mra", "mt5", "mvp", "nanochat", "nemotron", "nllb-moe", "nomic_bert", "nystromformer", "olmo"),
+    *("olmo3", "openai-gpt", "openai_privacy_filter", "opt", "pegasus", "persimmon", "phi", "phi3", "phimoe"),
+    *("pixio", "plbart", "qwen2", "qwen3", "qwen3_moe", "qwen3_vl_moe_text", "radio", "recurrent_gemma"),
+    *("rembert", "resnet", "roberta-prelayernorm", "roc_bert", "roformer", "sam_vision_model", "sarvam_mla"),
+    *("sarvam_moe", "sew", "sew-d", "siglip_vision_model", "smollm3", "solar_open", "splinter", "stablelm"),
+    *("starcoder2", "swiftformer", "swinv2", "switch_transformers", "t5", "tapas", "tipsv2_vision_model"),
+    *("ultrabert", "umt5", "unispeech", "unispeech-sat", "vaultgemma", "visual_bert", "vit_mae", "vit_msn"),
+    *("vitdet", "wav2vec2", "wav2vec2-conformer", "wavlm", "xglm", "xlm-roberta", "xlstm", "yolos", "yoso"),
+    "zaya",
 )
 """Types of models to train on, as the library's configurations name them."""
 
 HELD_OUT = (
-    *("blenderbot", "blenderbot-small", "cpmant", "data2vec-text", "deberta-v2", "exaone", "falcon_h1"),
-    *("hgnet_v2", "lfm2", "modernbert", "olmo2", "pvt_v2", "roberta", "seed_oss"),
+    *("afmoe", "aria_text", "blenderbot", "blenderbot-small", "cohere2_moe", "cpmant", "data2vec-text"),
+    *("deberta-v2", "exaone", "falcon_h1", "granitemoeshared", "hgnet_v2", "jamba", "laguna", "lfm2"),
+    *("minimax_m2", "minimax_m3_vl_text", "modernbert", "muse_spark_text", "nemotron_h", "olmo2", "pvt_v2"),
+    *("qwen2_moe", "qwen4_exp_text", "roberta", "seed_oss"),
 )
 """Types that nothing is trained on: a fifth of those that were added last, by a checksum of their names."""
 
@@ -59,6 +64,7 @@ def drawn(family: str, seed: int) -> ov.Model:
 
     random = np.random.default_rng(seed)
     sizes = _sizes(random)
+    sizes |= _experts(np.random.default_rng((seed, 1)), sizes["hidden_size"])
     defaults = transformers.AutoConfig.for_model(family)
     share = float(random.choice([0.25, 0.5, 1.0]))
     known = {
@@ -66,7 +72,8 @@ def drawn(family: str, seed: int) -> ov.Model:
         for key, value in sizes.items()
         if hasattr(defaults, key)
     }
-    config = transformers.AutoConfig.for_model(family, **known)
+    # Experts whose weights are gathered by token; those of other implementations are not converted.
+    config = transformers.AutoConfig.for_model(family, experts_implementation="batched_mm", **known)
     config.use_cache = False
     torch.manual_seed(seed)
     network = transformers.AutoModel.from_config(config)
@@ -108,6 +115,21 @@ def _sizes(random: np.random.Generator) -> dict[str, Any]:
         "conv_stride": [5, 2, 2],
         "num_conv_pos_embeddings": 16,
         "num_conv_pos_embedding_groups": 4,
+    }
+
+
+def _experts(random: np.random.Generator, hidden: int) -> dict[str, int]:
+    """Sizes of mixtures of experts, under the names that configurations give them."""
+    experts = int(random.choice([4, 8, 16]))
+    return {
+        "num_experts": experts,
+        "num_local_experts": experts,
+        "n_routed_experts": experts,
+        "num_experts_per_tok": int(random.choice([1, 2, 4])),
+        "moe_intermediate_size": hidden * int(random.choice([1, 2])),
+        "shared_expert_intermediate_size": hidden,
+        "n_group": 1,
+        "topk_group": 1,
     }
 
 

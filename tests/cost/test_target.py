@@ -47,7 +47,7 @@ def make_target(*names: str) -> Target:
             (TransferSample((names[0],) * 4, 1024, generator.random(5)),),
         ),
         transfers_source="measured",
-        samples=(RateSample(names[0], "matmul", "f32", 65536.0, generator.random(7)),),
+        samples=(RateSample(names[0], "matmul", "f32", 65536.0, 17, generator.random(7)),),
     )
 
 

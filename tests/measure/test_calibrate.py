@@ -100,7 +100,6 @@ def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pai
     again = load_target(tmp_path / "target.json")
     assert again.fingerprint == target.fingerprint
     assert len(target.fingerprint) == 16
-    assert [sample.ops for sample in again.samples] == [sample.ops for sample in target.samples]
     np.testing.assert_array_equal(again.transfers.latency, transfers.latency)
     for device, loaded in zip(target.devices, again.devices, strict=True):
         np.testing.assert_array_equal(loaded.rate("matmul").per_second, device.rate("matmul").per_second)

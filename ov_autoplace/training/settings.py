@@ -38,7 +38,7 @@ class CostSettings:
     weight_decay: float = 1e-3
     average: float = 0.99
     dropout: float = 0.3
-    noise: float = 0.2
+    noise: float = 0.1
     threads: int = 0
 
     def __post_init__(self) -> None:

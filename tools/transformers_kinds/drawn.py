@@ -65,6 +65,7 @@ def drawn(family: str, seed: int) -> ov.Model:
     random = np.random.default_rng(seed)
     sizes = _sizes(random)
     sizes |= _experts(np.random.default_rng((seed, 1)), sizes["hidden_size"])
+    sizes |= _scans(np.random.default_rng((seed, 2)), sizes["hidden_size"])
     defaults = transformers.AutoConfig.for_model(family)
     share = float(random.choice([0.25, 0.5, 1.0]))
     known = {
@@ -130,6 +131,16 @@ def _experts(random: np.random.Generator, hidden: int) -> dict[str, int]:
         "shared_expert_intermediate_size": hidden,
         "n_group": 1,
         "topk_group": 1,
+    }
+
+
+def _scans(random: np.random.Generator, hidden: int) -> dict[str, int]:
+    """Sizes of state spaces with heads, under the names that configurations give them."""
+    heads = int(random.choice([4, 8, 16]))
+    return {
+        "mamba_n_heads": heads,
+        "mamba_d_head": 2 * hidden // heads,
+        "mamba_chunk_size": int(random.choice([16, 32, 64, 128])),
     }
 
 

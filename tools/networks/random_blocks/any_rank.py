@@ -10,6 +10,8 @@ from networks.builder import Node
 from networks.random_blocks.drawn import Block, Drawn, dims_of
 from networks.variation import chance, pick
 
+_LARGEST_TENSOR = 1 << 22  # elements of what is written out in between
+
 
 def pointwise(d: Drawn, x: Node) -> Node:
     """A run of operations element by element."""
@@ -126,6 +128,25 @@ def _of_another_rank(d: Drawn, x: Node) -> Node:
     return n(ops.reshape(y, d.ints(dims), False))
 
 
+def _spread(d: Drawn, x: Node) -> Node:
+    """Each element as a row of several, which are summed again."""
+    n, dims = d.named, dims_of(x)
+    most = _LARGEST_TENSOR // int(np.prod(dims))
+    width = min(most, pick(d.random, (4, 8, 16, 32, 64)))
+    if width < 2:
+        return pointwise(d, x)
+    y = n(ops.unsqueeze(x, d.ints(-1)))
+    if chance(d.random, 0.5):
+        y = n(ops.broadcast(y, d.ints([*dims, width])))
+    y = n(ops.multiply(y, d.net.normal(f"row{d.serial()}", (width,), 0.5)))
+    if chance(d.random, 0.5):
+        y = d.activated(y)
+    if chance(d.random, 0.5):
+        order = [*range(len(dims) - 1), len(dims), len(dims) - 1]
+        return n(ops.reduce_sum(n(ops.transpose(y, d.ints(order))), d.ints([len(dims) - 1]), False))
+    return n(ops.reduce_sum(y, d.ints([-1]), False))
+
+
 def _branched(d: Drawn, x: Node) -> Node:
     """An If that the mean decides."""
     n, dims = d.named, dims_of(x)
@@ -145,3 +166,4 @@ def _branched(d: Drawn, x: Node) -> Node:
 
 
 BLOCKS: tuple[Block, ...] = (_compared, _computed, _reduced, _moved, _halved, _of_another_rank, _branched)
+BLOCKS += (_spread,)

@@ -145,6 +145,18 @@ def _instance_norm(d: Drawn, x: Node) -> Node:
     return d.usual(d.named(ops.add(y, d.net.normal(f"shift{d.serial()}", (1, channels, 1, 1), 0.1))))
 
 
+def _group_norm(d: Drawn, x: Node) -> Node:
+    """Normalised in groups of channels, or all as one, before a convolution that is added."""
+    channels = dims_of(x)[1]
+    groups = pick(d.random, [k for k in (1, 1, 2, 4, 8, 16, 32, channels) if channels % k == 0])
+    scale = [d.net.normal(f"scale{d.serial()}", (channels,), 0.1, mean=1.0) for _ in range(2)]
+    y = d.named(ops.group_normalization(x, *scale, groups, 1e-5))
+    if chance(d.random, 0.3):
+        return d.usual(y)
+    y = d.usual(y) if chance(d.random, 0.5) else y
+    return d.named(ops.add(x, d.conv(y, channels, pick(d.random, (1, 3)), gain=0.2)))
+
+
 def _channels_last(d: Drawn, x: Node) -> Node:
     """A block of ConvNeXt's kind: a depthwise convolution, and a perceptron over channels that lie last."""
     channels = dims_of(x)[1]
@@ -165,11 +177,7 @@ def head(d: Drawn, x: Node) -> Node:
 def _image_only(d: Drawn, x: Node) -> Node:
     """Ops that know which axes are the picture's."""
     n, dims = d.named, dims_of(x)
-    kind = pick(d.random, ("groups", "grid", "adaptive", "across", "resized", "einsum"))
-    if kind == "groups":
-        groups = pick(d.random, [g for g in (1, 2, 4, 8) if dims[1] % g == 0])
-        scale = [d.net.normal(f"scale{d.serial()}", (dims[1],), 0.1, mean=1.0) for _ in range(2)]
-        return n(ops.group_normalization(x, *scale, groups, 1e-5))
+    kind = pick(d.random, ("grid", "adaptive", "across", "resized", "einsum"))
     if kind == "grid":
         grid = d.net.normal(f"grid{d.serial()}", (1, *dims[2:], 2), 0.5)
         return n(ops.grid_sample(x, grid, {"mode": pick(d.random, ("bilinear", "nearest"))}))
@@ -203,4 +211,5 @@ def _seen_coarsely(d: Drawn, x: Node) -> Node:
 
 
 BLOCKS: tuple[Block, ...] = (_plain, _plain, _residual, _inverted, _squeeze, _branches, _shrink, _dense_block)
-BLOCKS += (_shuffled, _enlarged, _gated_image, _instance_norm, _channels_last, pointwise, _image_only)
+BLOCKS += (_shuffled, _enlarged, _gated_image, _instance_norm, _group_norm, _channels_last)
+BLOCKS += (pointwise, _image_only)

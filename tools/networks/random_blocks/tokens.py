@@ -11,6 +11,9 @@ from networks.random_blocks.any_rank import pointwise
 from networks.random_blocks.drawn import Block, Drawn, dims_of
 from networks.variation import chance, pick
 
+_LARGEST_TENSOR = 1 << 22  # elements of what is written out between a mixer's ops
+_LARGEST_WEIGHTS = 1 << 24  # elements of the weights of experts, as they are stored and as they are gathered
+
 
 def begin(d: Drawn) -> Node:
     length, width = d.size(1, 256), d.size(16, 512, pick(d.random, (8, 16, 32)))
@@ -129,9 +132,8 @@ def _convolved(d: Drawn, x: Node) -> Node:
     """Convolutions in time over tokens."""
     _, _, width = dims_of(x)
     y = d.named(ops.transpose(x, d.ints([0, 2, 1])))
-    kernel = pick(d.random, (3, 5, 7, 15))
     if chance(d.random, 0.5):
-        y = d.usual(d.conv(y, width, kernel, groups=width))
+        y = d.usual(d.conv(y, width, pick(d.random, (3, 5, 7, 15)), groups=width))
     else:
         groups = d.groups(width, width)
         kernel, dilation = (1, 1) if groups > 1 else (3, pick(d.random, (1, 2, 4)))
@@ -183,12 +185,8 @@ def head(d: Drawn, x: Node) -> Node:
     return d.activated(d.dense(first, d.size(2, 500)), pick(d.random, ("tanh", "sigmoid", "relu")))
 
 
-def _tokens_only(d: Drawn, x: Node) -> Node:
-    """Ops that know which axis is time."""
-    if chance(d.random, 0.4):
-        length = dims_of(x)[1]
-        return d.named(ops.reverse_sequence(x, d.ints([length]), 0, 1))
-    return _summed(d, x)
+def _backwards(d: Drawn, x: Node) -> Node:
+    return d.named(ops.reverse_sequence(x, d.ints([dims_of(x)[1]]), 0, 1))
 
 
 def _summed(d: Drawn, x: Node) -> Node:
@@ -243,5 +241,97 @@ def _steps(d: Drawn, x: Node) -> Node:
     return n(ops.add(x, ends[-1]))
 
 
+def _routed(d: Drawn, x: Node) -> Node:
+    """Experts that a router chooses for each token, by products with weights that are gathered for it."""
+    n, (_, length, width) = d.named, dims_of(x)
+    experts, taken = pick(d.random, (4, 8, 16, 32)), pick(d.random, (1, 2, 4))
+    is_gated = chance(d.random, 0.7)
+    rows, wide = length * taken, 2 if is_gated else 1
+    most = _LARGEST_WEIGHTS / (max(rows, experts) * width * (wide + 1))
+    inner = max(8, int(min(width * pick(d.random, (1, 2, 4, 8)), most)) // 8 * 8)
+    shares = n(ops.softmax(d.dense(x, experts, False), -1))
+    shares = n(ops.reshape(shares, d.ints([length, experts]), False))
+    chosen = n(ops.topk(shares, d.ints(taken), 1, "max", "value"))
+    expert = n(ops.reshape(chosen.output(1), d.ints([rows]), False))
+    tokens = n(ops.reshape(x, d.ints([length, width]), False))
+    y: Node = n(ops.gather(tokens, d.ints(np.repeat(np.arange(length), taken)), d.ints(0)))
+    is_column = chance(d.random, 0.5)
+    own = _product_of_rows(d, y, expert, (experts, wide * inner, width), is_column)
+    if is_gated:
+        gate, own = n(ops.split(own, d.ints(1), 2)).outputs()
+        y = n(ops.multiply(d.activated(gate, "swish"), own))
+    else:
+        y = d.usual(own)
+    y = _product_of_rows(d, y, expert, (experts, width, inner), is_column)
+    share = n(ops.reshape(chosen.output(0), d.ints([rows, 1]), False))
+    y = n(ops.reshape(n(ops.multiply(y, share)), d.ints([length, taken, width]), False))
+    return n(ops.add(x, n(ops.unsqueeze(n(ops.reduce_sum(y, d.ints([1]), False)), d.ints(0)))))
+
+
+def _product_of_rows(
+    d: Drawn, x: Node, chosen: Node, shape: tuple[int, int, int], is_column: bool
+) -> ov.Node:
+    """Each row of ``x`` times the matrix that is chosen for it."""
+    n, (_, outputs, inputs) = d.named, shape
+    stored = shape if is_column else (shape[0], inputs, outputs)
+    matrix = n(ops.gather(d.net.normal(f"weight{d.serial()}", stored, inputs**-0.5), chosen, d.ints(0)))
+    axis = d.ints(2 if is_column else 1)
+    row = n(ops.unsqueeze(x, axis))
+    return n(ops.squeeze(n(ops.matmul(*((matrix, row) if is_column else (row, matrix)), False, False)), axis))
+
+
+def _chunked(d: Drawn, x: Node) -> Node:
+    """A state space in chunks: what decays from one step of a chunk to another is a triangle of sums."""
+    n, (_, length, width) = d.named, dims_of(x)
+    heads, size = pick(d.random, (2, 4, 8, 16, 32, 64, 128)), pick(d.random, (8, 16, 32, 64, 128))
+    depth, kept = (pick(d.random, (8, 16, 32, 64, 128)) for _ in range(2))
+    while heads * max(length, size) * max(size, kept, depth) > _LARGEST_TENSOR:
+        heads = heads // 2
+    count = -(-length // size)
+    padded: Node = d.normed(x)
+    if count * size > length:
+        ends = [d.ints([0, k, 0]) for k in (0, count * size - length)]
+        padded = n(ops.pad(padded, *ends, "constant", d.number(0.0)))
+    sizes = (count, size, heads)
+    value = n(ops.reshape(d.dense(padded, heads * depth), d.ints([1, *sizes, depth]), False))
+    read, write = (_projected(d, padded, (*sizes, kept)) for _ in range(2))
+    decay = n(ops.negative(d.activated(d.dense(padded, heads), "softplus")))
+    decay = n(ops.reshape(decay, d.ints([1, *sizes]), False))
+    decay = n(ops.transpose(decay, d.ints([0, 3, 1, 2])))
+    within = _decayed(d, decay)
+    scores = n(ops.einsum([read, write], "bclhn,bcshn->bhcls"))
+    y = n(ops.einsum([n(ops.multiply(scores, within)), value], "bhcls,bcshp->bclhp"))
+    if chance(d.random, 0.6):  # what earlier chunks leave to later ones
+        states = n(ops.einsum([write, value], "bclhn,bclhp->bchpn"))
+        sums = n(ops.reduce_sum(decay, d.ints([3]), False))
+        states = n(ops.einsum([_decayed(d, sums), states], "bhzc,bchpn->bzhpn"))
+        y = n(ops.add(y, n(ops.einsum([read, states], "bclhn,bchpn->bclhp"))))
+    y = n(ops.reshape(y, d.ints([1, count * size, heads * depth]), False))
+    if count * size > length:
+        y = n(ops.slice(y, d.ints([0]), d.ints([length]), d.ints([1]), d.ints([1])))
+    return n(ops.add(d.dense(y, width), x))
+
+
+def _projected(d: Drawn, x: Node, shape: tuple[int, int, int, int]) -> ov.Node:
+    """A vector for each head, or one that all heads share; ``shape`` = chunks, steps, heads and its size."""
+    n, (count, size, heads, kept) = d.named, shape
+    if chance(d.random, 0.5):
+        return n(ops.reshape(d.dense(x, heads * kept), d.ints([1, count, size, heads, kept]), False))
+    shared = n(ops.reshape(d.dense(x, kept), d.ints([1, count, size, 1, kept]), False))
+    return n(ops.broadcast(shared, d.ints([1, count, size, heads, kept])))
+
+
+def _decayed(d: Drawn, x: Node) -> ov.Node:
+    """Exponentials of sums from any of the last axis to any later one, written out as a triangle."""
+    n, dims = d.named, dims_of(x)
+    size = dims[-1]
+    spread = n(ops.broadcast(n(ops.unsqueeze(x, d.ints(-1))), d.ints([*dims, size])))
+    later, same = (
+        d.net.constant(f"triangle{d.serial()}", np.tril(np.ones((size, size)), k), np.bool_) for k in (-1, 0)
+    )
+    sums = n(ops.cum_sum(n(ops.select(later, spread, d.number(0.0))), d.ints(len(dims) - 1)))
+    return n(ops.exp(n(ops.select(same, sums, d.number(-1e9)))))
+
+
 BLOCKS: tuple[Block, ...] = (_attention, _attention, _perceptron, _perceptron, _sequence, _scan, _convolved)
-BLOCKS += (_mixed_tokens, pointwise, _selected, _tokens_only, _summed, _steps)
+BLOCKS += (_mixed_tokens, pointwise, _selected, _backwards, _summed, _steps, _routed, _chunked)

@@ -137,7 +137,7 @@ def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
     What was measured of a kernel of the device is shared out to its ops by their rooflines.
     """
     for one in samples:
-        for m in one.measurements:
+        for m in one.comparable:
             ops, runs = one.networks[m.network].ops, m.kernel_of >= 0
             for device, _ in one.known_of(m.setting):
                 kernels = Kernels.of(ops, device)
@@ -199,7 +199,7 @@ def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, floa
     doubts it, or does not know the device. Those of more threads than :data:`MOST_THREADS` are left out.
     """
     runs: dict[tuple[int, str, str], list[tuple[int, DeviceProfile, float]]] = {}
-    for m in samples.measurements:
+    for m in samples.comparable:
         setting, device = samples.settings[m.setting], samples.known_of(m.setting)[-1][0]
         runs.setdefault((m.network, setting.device, device.precision), []).append(
             (device.threads or 0, device, m.seconds)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -136,14 +137,39 @@ class CostSamples:
             ]
         return known
 
+    @cached_property
+    def comparable(self) -> tuple[Measurement, ...]:
+        """All measurements, as long as they would have been in the fastest hour of their device.
+
+        A shared machine is slower in one hour than in another, by what the reference model took when each
+        setting was calibrated. Without a reference, a measurement remains as it is.
+        """
+        fastest: dict[tuple[str, str, int], float] = {}
+        for setting in self.settings:
+            if setting.reference_seconds:
+                own = fastest.get(setting.without_hour, setting.reference_seconds)
+                fastest[setting.without_hour] = min(own, setting.reference_seconds)
+        share = [
+            fastest[s.without_hour] / s.reference_seconds if s.reference_seconds else 1.0
+            for s in self.settings
+        ]
+        return tuple(
+            replace(
+                m,
+                seconds=share[m.setting] * m.seconds,
+                kernel_seconds=frozen_array(share[m.setting] * m.kernel_seconds, np.float64),
+            )
+            for m in self.measurements
+        )
+
     @property
     def undisturbed(self) -> tuple[Measurement, ...]:
-        """The fastest measurement of each network on each device as it was set up, of all hours.
+        """The fastest of :attr:`comparable` for each network on each device as it was set up, of all hours.
 
         Other work on the machine only makes networks slower, and may last longer than a measurement.
         """
         fastest: dict[tuple[int, tuple[str, str, int]], Measurement] = {}
-        for m in self.measurements:
+        for m in self.comparable:
             own = m.network, self.settings[m.setting].without_hour
             if own not in fastest or m.seconds < fastest[own].seconds:
                 fastest[own] = m

@@ -53,8 +53,9 @@ class _Model(nn.Module):
 
     def __init__(self, types: int, alike: Tensor, settings: CostSettings) -> None:
         super().__init__()
-        # A shared machine is faster in one hour than in another, and a setting is measured within one. That
-        # says nothing of ops: each setting has a speed of its own, which is forgotten after training.
+        # A shared machine is faster in one hour than in another, and a setting is measured within one. What
+        # the reference model does not tell of that says nothing of ops: each setting has a speed of its own,
+        # which is forgotten after training.
         self.speed = nn.Parameter(torch.zeros(len(alike)))
         self.alike = alike
         width = settings.hidden
@@ -217,7 +218,7 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
     before = 0
     for one in samples:
         by_network: list[list[list[_Example]]] = [[] for _ in one.networks]
-        for measurement in one.measurements:
+        for measurement in one.comparable:
             ops = one.networks[measurement.network].ops
             if not len(measurement.kernel_seconds) or not len(ops):
                 continue
@@ -325,8 +326,8 @@ class Judgement:
     Attributes:
         factors: Natural logarithm of predicted over measured latency, ``float64[M]``.
         ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
-        ratios: Error of the logarithm of the ratio between two settings of one network, which were measured
-            in turns, ``float64[P]``.
+        ratios: Error of the logarithm of the ratio between two settings of one network on one device,
+            ``float64[P]``.
         regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of
             each network and precision, ``float64[Q]``.
     """
@@ -389,7 +390,7 @@ def judge(
         factor = math.log((float(seconds.sum()) + launch) / m.seconds)
         factors.append(factor)
         ranks.append(_rank(spearmanr, seconds, m))
-        own = m.network, samples.settings[m.setting].device
+        own = m.network, samples.settings[m.setting].without_hour[0]
         of_network.setdefault(own, []).append(factor)
         choices.setdefault((*own, device.precision), []).append((m.seconds * math.exp(factor), m.seconds))
     ratios = [abs(one - other) for of_one in of_network.values() for one, other in combinations(of_one, 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import numpy as np
@@ -70,18 +71,46 @@ def test_settings_of_other_hours_are_of_one_device():
     assert first.without_hour != replace(first, device=f"{first.device}, AVX2; later").without_hour
 
 
-def test_of_several_hours_the_least_disturbed_counts_of_each_network():
+def in_two_hours(slowness: float, factors: Sequence[float], reference: float = 1e-4) -> CostSamples:
+    """Measurements, and the same in an hour that is slower, where each network takes another factor more."""
     one = samples_of(NETWORKS)
-    hours = [*one.settings, *(replace(own, device=f"{own.device}; later") for own in one.settings)]
+    first = [replace(own, reference_seconds=reference) for own in one.settings]
+    second = [
+        replace(own, device=f"{own.device}; later", reference_seconds=slowness * reference) for own in first
+    ]
     later = [
-        replace(m, setting=m.setting + len(one.settings), seconds=m.seconds * (1.5 if m.network else 0.8))
+        replace(
+            m,
+            setting=m.setting + len(first),
+            seconds=m.seconds * slowness * factors[m.network],
+            kernel_seconds=m.kernel_seconds * slowness * factors[m.network],
+        )
         for m in one.measurements
     ]
-    both = CostSamples(one.networks, tuple(hours), (*one.measurements, *later))
-    expected = {(m.network, m.setting) for m in one.measurements if m.network}
-    expected |= {(m.network, m.setting) for m in later if not m.network}
-    assert {(m.network, m.setting) for m in both.undisturbed} == expected
-    assert one.undisturbed == one.measurements
+    return CostSamples(one.networks, (*first, *second), (*one.measurements, *later))
+
+
+def test_of_several_hours_the_least_disturbed_counts_of_each_network():
+    both = in_two_hours(2.0, [0.8, *[1.5] * (len(NETWORKS) - 1)])
+    settings = len(both.settings) // 2
+    assert {(m.network, m.setting >= settings) for m in both.undisturbed} == {
+        (network, network == 0) for network in range(len(NETWORKS))
+    }
+
+
+def test_measurements_are_as_long_as_in_the_fastest_hour():
+    both = in_two_hours(1.25, [1.0] * len(NETWORKS))
+    half = len(both.comparable) // 2
+    for one, other, before in zip(
+        both.comparable[:half], both.comparable[half:], both.measurements, strict=False
+    ):
+        assert other.seconds == pytest.approx(one.seconds) == pytest.approx(before.seconds)
+        np.testing.assert_allclose(other.kernel_seconds, before.kernel_seconds)
+
+
+def test_without_a_reference_measurements_remain_as_they_are():
+    both = in_two_hours(1.25, [1.0] * len(NETWORKS), reference=0.0)
+    assert [m.seconds for m in both.comparable] == [m.seconds for m in both.measurements]
 
 
 def test_a_file_with_sizes_that_are_not_known_is_refused(tmp_path):

@@ -18,7 +18,7 @@ from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.estimate import class_factors, seconds_by_class
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.cost.samples import CostSamples, Measurement
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.training.costs import Predictor, is_validation, judge, part
 
@@ -78,6 +78,8 @@ def run(quick: bool, seed: int) -> Result:
 def corrected(samples: CostSamples, predictor: Predictor | None, known: int, seed: int) -> FloatArray:
     """Logarithms of how far latencies are off with factors by class of op from ten other networks.
 
+    As :func:`judge`, it takes each network in its least disturbed hour.
+
     Args:
         samples: Of networks that nothing was trained on.
         predictor: Of what ops take; ``None`` = the roofline.
@@ -85,24 +87,26 @@ def corrected(samples: CostSamples, predictor: Predictor | None, known: int, see
         seed: Of which networks are the ten.
     """
     random, found = np.random.default_rng(seed), []
-    for setting in range(len(samples.settings)):
-        profiles = samples.known_of(setting)
-        runs = [m for m in samples.measurements if m.setting == setting]
-        if known >= len(profiles) or len(runs) < 2 * _FEW:
+    runs_of: dict[tuple[str, str, int], list[Measurement]] = {}
+    for m in samples.undisturbed:
+        if known < len(samples.known_of(m.setting)):
+            runs_of.setdefault(samples.settings[m.setting].without_hour, []).append(m)
+    for runs in runs_of.values():
+        if len(runs) < 2 * _FEW:
             continue
-        device, launch = profiles[known]
         rows = []
         for m in runs:
-            ops = samples.networks[m.network].ops
+            ops, (device, _) = samples.networks[m.network].ops, samples.known_of(m.setting)[known]
             predicted = Roofline.of(ops, device) if predictor is None else predictor.predict(ops, device)
             rows.append(seconds_by_class(ops, predicted.seconds))
         estimated = np.array(rows)
+        launches = np.array([samples.known_of(m.setting)[known][1] for m in runs])
         measured = np.array([m.seconds for m in runs])
         for _ in range(_DRAWS):
             order = random.permutation(len(runs))
             few, others = order[:_FEW], order[_FEW:]
-            factors = class_factors(estimated[few], measured[few] - launch)
-            found.append(np.log((estimated[others] @ factors + launch) / measured[others]))
+            factors = class_factors(estimated[few], (measured - launches)[few])
+            found.append(np.log((estimated @ factors + launches)[others] / measured[others]))
     return np.concatenate(found) if found else np.zeros(0)
 
 

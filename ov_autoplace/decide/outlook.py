@@ -33,7 +33,7 @@ __all__ = ["MOST_DOUBT", "MOST_THREADS", "SURELY_FASTER", "SURELY_SLOWER", "Outl
 SURELY_SLOWER = 1.2
 """A width that is predicted to take so many times as long is not faster."""
 
-SURELY_FASTER, MOST_DOUBT = 0.65, 1.25
+SURELY_FASTER, MOST_DOUBT = 0.7, 1.25
 """A width that is predicted to take less of the time is faster, where the network doubts itself less."""
 
 MOST_THREADS = 2

@@ -7,10 +7,8 @@ import openvino as ov
 from openvino import opset15 as ops
 
 from networks.builder import Node
-from networks.random_blocks.drawn import Block, Drawn, dims_of
+from networks.random_blocks.drawn import LARGEST_TENSOR, Block, Drawn, dims_of
 from networks.variation import chance, pick
-
-_LARGEST_TENSOR = 1 << 22  # elements of what is written out in between
 
 
 def pointwise(d: Drawn, x: Node) -> Node:
@@ -131,7 +129,7 @@ def _of_another_rank(d: Drawn, x: Node) -> Node:
 def _spread(d: Drawn, x: Node) -> Node:
     """Each element as a row of several, which are summed again."""
     n, dims = d.named, dims_of(x)
-    most = _LARGEST_TENSOR // int(np.prod(dims))
+    most = LARGEST_TENSOR // int(np.prod(dims))
     width = min(most, pick(d.random, (4, 8, 16, 32, 64)))
     if width < 2:
         return pointwise(d, x)

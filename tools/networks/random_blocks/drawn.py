@@ -18,6 +18,9 @@ _UNARY += ("mish", "negative", "relu", "sigmoid", "sin", "softplus", "softsign",
 # Sizes are at most this share of the largest. What small networks take is mostly the beginning of kernels.
 _SCALES = (1.0, 1.0, 0.3, 0.12)
 
+LARGEST_TENSOR = 1 << 22
+"""Elements of what a block writes out between its ops, at most."""
+
 
 class Drawn:
     """A network in the making."""

@@ -8,10 +8,9 @@ from openvino import opset15 as ops
 
 from networks.builder import Node
 from networks.random_blocks.any_rank import pointwise
-from networks.random_blocks.drawn import Block, Drawn, dims_of
+from networks.random_blocks.drawn import LARGEST_TENSOR, Block, Drawn, dims_of
 from networks.variation import chance, pick
 
-_LARGEST_TENSOR = 1 << 22  # elements of what is written out between a mixer's ops
 _LARGEST_WEIGHTS = 1 << 24  # elements of the weights of experts, as they are stored and as they are gathered
 
 
@@ -285,7 +284,7 @@ def _chunked(d: Drawn, x: Node) -> Node:
     n, (_, length, width) = d.named, dims_of(x)
     heads, size = pick(d.random, (2, 4, 8, 16, 32, 64, 128)), pick(d.random, (8, 16, 32, 64, 128))
     depth, kept = (pick(d.random, (8, 16, 32, 64, 128)) for _ in range(2))
-    while heads * max(length, size) * max(size, kept, depth) > _LARGEST_TENSOR:
+    while heads * max(length, size) * max(size, kept, depth) > LARGEST_TENSOR:
         heads = heads // 2
     count = -(-length // size)
     padded: Node = d.normed(x)

@@ -69,7 +69,7 @@ def products() -> ov.Model:
 
 @pytest.mark.parametrize(
     ("share", "plan"),
-    [(0.4, ONE_THREAD), (0.64, ONE_THREAD), (0.66, None), (1.1, None), (1.3, WholePlan("CPU"))],
+    [(0.4, ONE_THREAD), (0.69, ONE_THREAD), (0.71, None), (1.1, None), (1.3, WholePlan("CPU"))],
 )
 def test_only_what_is_expected_near_the_default_is_measured(estimated, share, plan):
     estimated(share)

@@ -91,21 +91,25 @@ def in_two_hours(slowness: float, factors: Sequence[float], reference: float = 1
 
 
 def test_of_several_hours_the_least_disturbed_counts_of_each_network():
+    one = samples_of(NETWORKS)
     both = in_two_hours(2.0, [0.8, *[1.5] * (len(NETWORKS) - 1)])
-    settings = len(both.settings) // 2
-    assert {(m.network, m.setting >= settings) for m in both.undisturbed} == {
-        (network, network == 0) for network in range(len(NETWORKS))
-    }
+    expected = {(m.network, m.setting) for m in one.measurements if m.network}
+    expected |= {(m.network, m.setting + len(one.settings)) for m in one.measurements if not m.network}
+    assert {(m.network, m.setting) for m in both.undisturbed} == expected
+    assert len(both.undisturbed) == len(expected)
+    assert [(m.network, m.setting, m.seconds) for m in one.undisturbed] == [
+        (m.network, m.setting, m.seconds) for m in one.measurements
+    ]
 
 
 def test_measurements_are_as_long_as_in_the_fastest_hour():
     both = in_two_hours(1.25, [1.0] * len(NETWORKS))
-    half = len(both.comparable) // 2
-    for one, other, before in zip(
-        both.comparable[:half], both.comparable[half:], both.measurements, strict=False
-    ):
-        assert other.seconds == pytest.approx(one.seconds) == pytest.approx(before.seconds)
-        np.testing.assert_allclose(other.kernel_seconds, before.kernel_seconds)
+    half = len(both.measurements) // 2
+    before = both.measurements[:half]
+    for of_hour in (both.comparable[:half], both.comparable[half:]):
+        for own, other in zip(of_hour, before, strict=True):
+            assert own.seconds == pytest.approx(other.seconds)
+            np.testing.assert_allclose(own.kernel_seconds, other.kernel_seconds)
 
 
 def test_without_a_reference_measurements_remain_as_they_are():

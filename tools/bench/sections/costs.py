@@ -87,21 +87,22 @@ def corrected(samples: CostSamples, predictor: Predictor | None, known: int, see
         seed: Of which networks are the ten.
     """
     random, found = np.random.default_rng(seed), []
-    runs_of: dict[tuple[str, str, int], list[Measurement]] = {}
+    runs_of: dict[tuple[str, str, int], list[tuple[Measurement, DeviceProfile, float]]] = {}
     for m in samples.undisturbed:
-        if known < len(samples.known_of(m.setting)):
-            runs_of.setdefault(samples.settings[m.setting].without_hour, []).append(m)
+        profiles = samples.known_of(m.setting)
+        if known < len(profiles):
+            runs_of.setdefault(samples.settings[m.setting].without_hour, []).append((m, *profiles[known]))
     for runs in runs_of.values():
         if len(runs) < 2 * _FEW:
             continue
         rows = []
-        for m in runs:
-            ops, (device, _) = samples.networks[m.network].ops, samples.known_of(m.setting)[known]
+        for m, device, _ in runs:
+            ops = samples.networks[m.network].ops
             predicted = Roofline.of(ops, device) if predictor is None else predictor.predict(ops, device)
             rows.append(seconds_by_class(ops, predicted.seconds))
         estimated = np.array(rows)
-        launches = np.array([samples.known_of(m.setting)[known][1] for m in runs])
-        measured = np.array([m.seconds for m in runs])
+        launches = np.array([launch for *_, launch in runs])
+        measured = np.array([m.seconds for m, *_ in runs])
         for _ in range(_DRAWS):
             order = random.permutation(len(runs))
             few, others = order[:_FEW], order[_FEW:]

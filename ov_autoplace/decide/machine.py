@@ -174,6 +174,18 @@ class Machine:
             return () if chooses_threads(settings) else widths_of(self.target.device(device).threads)
         return () if self.chooses_threads(device) else widths_here(self.core, device)
 
+    def multiplies_tiles(self, device: str) -> bool:
+        """Whether a device is a CPU that computes in a precision for which it has tiles of matrices (AMX)."""
+        from ov_autoplace.devices.conditions import has_tiles
+        from ov_autoplace.devices.names import device_settings, precision_of, single_device_config
+        from ov_autoplace.devices.widths import is_cpu
+
+        if not has_tiles() or not is_cpu(self.core, device):
+            return False
+        asked = single_device_config(device, self.options.properties)
+        settings = {**device_settings(self.core, (device,))[device], **asked}
+        return precision_of(self.core, device, settings) != "f32"
+
     def confining_width(self, device: str) -> Width | None:
         """What keeps a CPU to a mask that became narrower; ``None`` where the user chose the threads."""
         from ov_autoplace.devices.widths import confining_width, is_cpu

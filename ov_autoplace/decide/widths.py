@@ -28,7 +28,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.graph.computation_graph import ComputationGraph
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
+from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail, halves_threads
 from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.plan import WholePlan
 
@@ -74,7 +74,10 @@ def widths_for(
 def possible_widths(machine: Machine, device: str, model: ov.Model) -> tuple[Width, ...]:
     """:func:`widths_for`, whoever the thread of a single one belongs to."""
     is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
-    return () if is_dynamic and not machine.options.shapes else machine.widths(device)
+    widths = () if is_dynamic and not machine.options.shapes else machine.widths(device)
+    if widths and machine.multiplies_tiles(device) and halves_threads(model):
+        return tuple(width for width in widths if width.threads > 1)
+    return widths
 
 
 def estimated_plans(machine: Machine, model: ov.Model) -> list[WholePlan]:

@@ -15,7 +15,7 @@ from ov_autoplace._version import __version__
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, fingerprint
 from ov_autoplace.devices.widths import Cores
 
-__all__ = ["cpu_information", "machine_lines", "measuring_conditions", "processor_name"]
+__all__ = ["cpu_information", "has_tiles", "machine_lines", "measuring_conditions", "processor_name"]
 
 
 def measuring_conditions(
@@ -79,6 +79,11 @@ def _processors(cores: Cores) -> str:
 def processor_name() -> str:
     """The processor in its maker's words, as far as the operating system tells them."""
     return cpu_information().get("model name", "") or platform.processor() or platform.machine()
+
+
+def has_tiles() -> bool:
+    """Whether the processor multiplies matrices in tiles (AMX)."""
+    return "amx_tile" in cpu_information().get("flags", "").split()
 
 
 def cpu_information() -> dict[str, str]:

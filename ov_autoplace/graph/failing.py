@@ -8,13 +8,16 @@ from math import prod
 
 import openvino as ov
 
-__all__ = ["can_crash_on_one_thread", "can_fail"]
+__all__ = ["can_crash_on_one_thread", "can_fail", "halves_threads"]
 
 # What a CPU multiplies matrices for.
 _PRODUCTS = frozenset({"Einsum", "MatMul"})
 # What it merges with nothing before or after it, unless it changes nothing and is removed.
 _APART = frozenset({"Concat", "Gather", "Split", "VariadicSplit"})
 _INPUTS = frozenset({"Parameter", "ReadValue"})
+_CUTS = frozenset({"Gather", "Slice", "Split", "StridedSlice", "VariadicSplit"})
+# What changes no value of a tensor.
+_MOVES = frozenset({"Convert", "Reshape", "Squeeze", "Unsqueeze"})
 # Ops whose kernels take any values. Others look at values while they run, and refuse some: indices out of
 # range, lengths, axes that are data. What is not here counts as one of those.
 _TAKES_ANYTHING = frozenset({
@@ -88,6 +91,46 @@ def can_crash_on_one_thread(model: ov.Model) -> bool:
         for i in range(len(ops))
         if not is_constant[i] and (products[i] > 1 or (products[i] == 1 and leads_on[i]))
     )
+
+
+def halves_threads(model: ov.Model) -> bool:
+    """Whether OpenVINO may merge a gated linear unit, as language models have them, into one kernel.
+
+    It does so for bf16 and f16 on processors with tiles for matrices (AMX). That kernel divides by half the
+    number of threads, so that compiling it for a single one ends the process
+    (https://github.com/openvinotoolkit/openvino/issues/28550).
+
+    Args:
+        model: Is not modified.
+
+    Returns:
+        Whether a product of matrices reads ``activation(x A) * (x B)``; ``A`` and ``B`` may be parts of one
+        matrix.
+    """
+    constant: set[int] = set()
+    gated: set[int] = set()
+    # Which x and which matrix are behind a value, an output of an op, if nothing else is.
+    behind: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
+    for op in model.get_ordered_ops():
+        own, kind = op.get_instance_id(), op.get_type_name()
+        values = [(value.get_node().get_instance_id(), value.get_index()) for value in op.input_values()]
+        computed = [value for value in values if value[0] not in constant]
+        found = {behind.get(value) for value in computed}
+        if not computed and kind not in _INPUTS:
+            constant.add(own)
+        elif kind == "MatMul":
+            if values[0][0] in gated:
+                return True
+            if len(computed) == 1:
+                behind[own, 0] = computed[0][0], (own,)
+        elif len(found) == 1 and (one := found.pop()) is not None:
+            for i in range(op.get_output_size()):
+                behind[own, i] = (one[0], (*one[1], own, i)) if kind in _CUTS else one
+        else:
+            is_unit = kind == "Multiply" and None not in found and len({one[0] for one in found if one}) == 1
+            if is_unit or (kind in _MOVES and values[0][0] in gated):
+                gated.add(own)
+    return False
 
 
 def _is_apart(op: ov.Node) -> bool:

@@ -18,9 +18,11 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
+from ov_autoplace.devices.conditions import has_tiles
 from ov_autoplace.devices.names import full_device_name
 from ov_autoplace.devices.widths import Cores, Width, is_cpu, widths_here
 from ov_autoplace.errors import AutoplaceError, ProfilingError
+from ov_autoplace.graph.failing import halves_threads
 from ov_autoplace.graph.inputs import input_ranges
 from ov_autoplace.graph.passes import FOLDED, static_shapes
 from ov_autoplace.graph.prepare import PreparedModel
@@ -75,6 +77,12 @@ class _Place:
     @property
     def launch_seconds(self) -> float:
         return float(self.setting.targets[0].transfers.launch_seconds[0])
+
+    @property
+    def crashes_gated_units(self) -> bool:
+        """Whether OpenVINO's compiler ends its process with what :func:`halves_threads` finds."""
+        profile = self.setting.targets[0].devices[0]
+        return has_tiles() and profile.threads == 1 and profile.precision != "f32"
 
 
 def collect(
@@ -222,6 +230,10 @@ def _measured(
     """The samples with one more network, or with more settings of one that is there."""
     prepared = PreparedModel.of(named.model).then((static_shapes(None), *FOLDED))
     ops, kept = OpGraph.of(prepared.graph)
+    if halves_threads(prepared.model):
+        places = [place for place in places if not place.crashes_gated_units]
+    if not places:
+        raise ProfilingError("OpenVINO's compiler would crash on one thread")
     counts = {}
     with temporary_folder() as folder:
         ir = str(save_ir(prepared.model, folder))

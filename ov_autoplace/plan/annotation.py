@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import openvino as ov
 
-from ov_autoplace.devices.conditions import processor_name
+from ov_autoplace.devices.conditions import has_tiles, processor_name
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
-from ov_autoplace.graph.failing import can_crash_on_one_thread
+from ov_autoplace.graph.failing import can_crash_on_one_thread, halves_threads
 from ov_autoplace.graph.passes import FOLDED, NAMED, run_passes
 from ov_autoplace.plan.partition import completed
 from ov_autoplace.plan.placement import Placement
@@ -177,6 +177,8 @@ def _annotated_plan(model: ov.Model, placement: Placement, is_as_written: bool) 
         and model.has_rt_info([_SUMMARY_KEY, "width_for"])
         and _text(model, "width_for") == _compiler()
     )
+    if width.threads == 1 and has_tiles() and halves_threads(model):
+        return placement.plan  # in which precision it will be compiled is not known here
     if width.threads == 1 and not was_seen and can_crash_on_one_thread(model):
         width = replace(width, in_caller=True)
     return WholePlan(placement.devices[0], width)

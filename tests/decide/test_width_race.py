@@ -28,6 +28,7 @@ from ov_autoplace.decide.stages import widths as stage
 from ov_autoplace.decide.stages.widths import Widths
 from ov_autoplace.decide.verdict import Verdict, predicted
 from ov_autoplace.decide.widths import width_candidate, widths_for
+from ov_autoplace.devices import conditions
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.prepare import prepare
@@ -289,6 +290,21 @@ def test_models_that_nobody_compiled_run_there_where_they_could_crash(two_cores)
     assert widths_for(machine(), "CPU", attention, is_compiled_apart=False) == (Width(1, in_caller=True),)
     convolutions = prepare(zoo.build("resnet50", "small")).model
     assert widths_for(machine(), "CPU", convolutions, is_compiled_apart=False) == (Width(1),)
+
+
+def test_no_gated_unit_is_compiled_for_one_thread_where_matrices_have_tiles(two_cores, monkeypatch):
+    """On a processor with AMX it would end the process, unless the model computes in f32."""
+    x = ops.parameter([4, 64], np.float32)
+    weights = np.full((64, 64), 0.1, np.float32)
+    one, other = (ops.matmul(x, weights, False, True) for _ in range(2))
+    gated = ov.Model([ops.matmul(ops.multiply(ops.swish(one), other), weights, False, True)], [x])
+    plain = prepare(zoo.build("resnet50", "small")).model
+    bf16, f32 = ({"INFERENCE_PRECISION_HINT": precision} for precision in ("bf16", "f32"))
+    assert widths_for(machine(properties=bf16), "CPU", gated) == (Width(1),)
+    monkeypatch.setattr(conditions, "has_tiles", lambda: True)
+    assert widths_for(machine(properties=bf16), "CPU", gated) == ()
+    assert widths_for(machine(properties=f32), "CPU", gated) == (Width(1),)
+    assert widths_for(machine(properties=bf16), "CPU", plain) == (Width(1),)
 
 
 def test_shapes_that_are_not_known_decide_no_width(two_cores):

@@ -23,7 +23,11 @@ ABSENT = {
 }
 
 # What a processor has on which a fault was seen, and what it has not, as /proc/cpuinfo calls it.
-PROCESSORS = {"attention_bf16": ("avx512_bf16", "amx_bf16"), "one_thread_crash": ("avx512f", "")}
+PROCESSORS = {
+    "attention_bf16": ("avx512_bf16", "amx_bf16"),
+    "gated_unit_one_thread": ("amx_bf16", ""),
+    "one_thread_crash": ("avx512f", ""),
+}
 
 
 def test_the_page_has_a_section_for_each_program() -> None:

@@ -12,7 +12,7 @@ from openvino import opset13 as ops
 
 import zoo
 from ov_autoplace.devices.widths import Width
-from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail
+from ov_autoplace.graph.failing import can_crash_on_one_thread, can_fail, halves_threads
 from ov_autoplace.graph.passes import FOLDED, run_passes
 
 ZERO = np.int64(0)
@@ -210,6 +210,52 @@ def _attention() -> ov.Node:
 def test_products_that_are_merged_with_more_than_a_chain_can_crash(build, can):
     result = build()
     assert can_crash_on_one_thread(ov.Model([ops.result(result)], inputs_of(result))) is can
+
+
+def _gated() -> ov.Node:
+    x = data()
+    return product(ops.multiply(ops.swish(product(x)), product(x)))
+
+
+def _gated_by_halves() -> ov.Node:
+    gate, value = ops.split(product(data(), 32), np.int64(1), 2).outputs()
+    both = ops.convert(ops.multiply(value, ops.gelu(gate, "erf")), "f32")
+    return product(ops.reshape(both, np.array([1, 4, 16]), False))
+
+
+def _gated_by_itself() -> ov.Node:
+    value = product(data())
+    return product(ops.multiply(value, ops.sigmoid(value)))
+
+
+def _gated_otherwise() -> ov.Node:
+    """As recurrent cells are: the gate does not come from what it opens."""
+    x = data()
+    return product(ops.multiply(ops.sigmoid(product(x)), ops.tanh(product(ops.relu(x)))))
+
+
+def _normalised() -> ov.Node:
+    x = data()
+    scaled = ops.multiply(x, ops.sqrt(ops.reduce_mean(ops.multiply(x, x), np.array([1]), True)))
+    return product(ops.multiply(scaled, np.full(8, 0.5, np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("build", "halves"),
+    [
+        (_gated, True),
+        (_gated_by_halves, True),
+        (_gated_by_itself, False),
+        (_gated_otherwise, False),
+        (_plain, False),
+        (_attention, False),
+        (_normalised, False),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_gated_linear_units_halve_the_threads(build, halves):
+    result = build()
+    assert halves_threads(ov.Model([ops.result(result)], inputs_of(result))) is halves
 
 
 def random_products(seed: int) -> ov.Model:

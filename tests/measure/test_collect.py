@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import openvino as ov
 import pytest
+from openvino import opset13 as ops
 
 from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.devices.names import core_with
@@ -138,3 +139,21 @@ def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_wi
 
     assert collecting._undisturbed({"CPU": Slow()}) == {"CPU": pytest.approx(1e-3)}
     assert collecting._undisturbed({}) == {}
+
+
+def test_a_gated_unit_is_left_out_where_it_would_crash_the_compiler(monkeypatch, tmp_path):
+    """On one thread of a processor with AMX, in bf16; what remains is measured."""
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
+    monkeypatch.setattr(collecting, "_FLOATS", frozenset({"bf16"}))
+    monkeypatch.setattr(collecting, "has_tiles", lambda: True)
+    x = ops.parameter([4, 64], np.float32)
+    weights = np.full((64, 64), 0.1, np.float32)
+    gate, value = (ops.matmul(x, weights, False, True) for _ in range(2))
+    unit = ops.matmul(ops.multiply(ops.swish(gate), value), weights, False, True)
+    given = [NamedModel("gated", "", ov.Model([unit], [x])), NamedModel("plain", "", random_model(0))]
+    found = collect(given, tmp_path / "costs.npz", core, ("CPU",))
+    threads = {name: set() for name in ("gated", "plain")}
+    for m in found.measurements:
+        threads[found.networks[m.network].name].add(found.settings[m.setting].targets[0].devices[0].threads)
+    assert threads["plain"] - threads["gated"] == {1}

@@ -23,6 +23,7 @@ from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import PlacementError
+from ov_autoplace.plan import annotation
 from ov_autoplace.plan.annotation import annotated_placement
 from ov_autoplace.plan.placement import Placement
 from ov_autoplace.plan.plan import WholePlan
@@ -134,6 +135,18 @@ def test_what_was_not_seen_to_compile_here_runs_in_the_calling_thread():
     convolutions = PrePostProcessor(annotated(zoo.build("mobilenet_v2", "small"), ONE))
     convolutions.input(0).tensor().set_element_type(ov.Type.u8)
     assert annotated_placement(convolutions.build()).plan.width == ONE, "these cannot crash it"
+
+
+def test_a_gated_unit_keeps_all_threads_where_one_would_crash_its_compiler(monkeypatch):
+    x = ops.parameter([4, 64], np.float32)
+    weights = np.full((64, 64), 0.1, np.float32)
+    gate, value = (ops.matmul(x, weights, False, True) for _ in range(2))
+    unit = ops.matmul(ops.multiply(ops.swish(gate), value), weights, False, True)
+    given = annotated(ov.Model([unit], [x], "gated"), ONE)
+    assert annotated_placement(given).plan.width == ONE
+    monkeypatch.setattr(annotation, "has_tiles", lambda: True)
+    assert annotated_placement(given).plan.width is None
+    assert annotated_placement(annotated(zoo.build("mobilenet_v2", "small"), ONE)).plan.width == ONE
 
 
 def test_what_cannot_be_compiled_for_one_thread_runs_in_the_calling_thread(monkeypatch):

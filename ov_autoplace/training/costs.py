@@ -48,6 +48,10 @@ class _Example:
     launch: float
 
 
+_Measured = list[list[_Example]]
+"""A network by setting, and by what is known of the device."""
+
+
 class _Model(nn.Module):
     """A member of the network of :mod:`ov_autoplace.cost.learned`, to be trained."""
 
@@ -136,7 +140,8 @@ def train_costs(
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
     op_types = _vocabulary(samples)
     blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
-    networks, alike = _examples(samples, blank), _alike(samples)
+    of_files, alike = _examples(samples, blank), _alike(samples)
+    networks = _balanced(of_files)
     members = []
     for member in range(settings.members):
         seed = settings.seed * settings.members + member
@@ -154,7 +159,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         "package": __version__,
         "settings": asdict(settings),
         "messages": message_library(),
-        "networks": len(networks),
+        "networks": sum(map(len, of_files)),
         "measurements": sum(len(one.measurements) for one in samples),
         "devices": [setting.name for one in samples for setting in one.settings],
     }
@@ -163,7 +168,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
 
 def _epochs(
     model: _Model,
-    networks: Sequence[Sequence[Sequence[_Example]]],
+    networks: Sequence[_Measured],
     random: np.random.Generator,
     settings: CostSettings,
 ) -> Iterator[float]:
@@ -212,12 +217,25 @@ def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:
     return tuple(sorted(op_type for op_type, networks in count.items() if networks >= _RARE))
 
 
-def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list[list[_Example]]]:
-    """By network and setting, what each profile makes of it that a user may have of the device."""
-    found: list[list[list[_Example]]] = []
+def _balanced(of_files: Sequence[Sequence[_Measured]]) -> list[_Measured]:
+    """The networks of all files, those of small files several times.
+
+    Otherwise a kind of machine on which few networks were measured would hardly be learned. The root of how
+    much smaller a file is lies between that and giving each of its networks too much weight.
+    """
+    largest = max(map(len, of_files))
+    found: list[_Measured] = []
+    for networks in of_files:
+        found += round(math.sqrt(largest / max(len(networks), 1))) * list(networks)
+    return found
+
+
+def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list[_Measured]]:
+    """By file, network and setting, what each profile makes of it that a user may have of the device."""
+    found: list[list[_Measured]] = []
     before = 0
     for one in samples:
-        by_network: list[list[list[_Example]]] = [[] for _ in one.networks]
+        by_network: list[_Measured] = [[] for _ in one.networks]
         for measurement in one.comparable:
             ops = one.networks[measurement.network].ops
             if not len(measurement.kernel_seconds) or not len(ops):
@@ -237,14 +255,14 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
                     for device, launch in one.known_of(measurement.setting)
                 ]
             )
-        found += [settings for settings in by_network if settings]
+        found.append([settings for settings in by_network if settings])
         before += len(one.settings)
     return found
 
 
 def _loss(
     model: _Model,
-    batch: Sequence[Sequence[Sequence[_Example]]],
+    batch: Sequence[_Measured],
     random: np.random.Generator,
     settings: CostSettings,
 ) -> Tensor:

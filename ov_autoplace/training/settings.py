@@ -18,7 +18,7 @@ class CostSettings:
         members: Networks that are trained from other weights and in another order, and answer together.
         hidden: Width of each.
         layers: Rounds of messages; with 0, every op is predicted by itself.
-        epochs: Passes over the networks.
+        epochs: Passes over the networks, those of small files several times in each.
         networks_per_step: Networks in a batch, each with all its settings.
         learning_rate: Of AdamW, with a warm-up and a cosine decay.
         weight_decay: Of AdamW.
@@ -32,7 +32,7 @@ class CostSettings:
     members: int = 4
     hidden: int = 64
     layers: int = 2
-    epochs: int = 24
+    epochs: int = 18
     networks_per_step: int = 8
     learning_rate: float = 3e-3
     weight_decay: float = 1e-3

@@ -16,7 +16,7 @@ from ov_autoplace.cost.features import OpInputs  # noqa: E402
 from ov_autoplace.cost.samples import CostSamples  # noqa: E402
 from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
 from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, default_implementation  # noqa: E402
-from ov_autoplace.training.costs import _Model, is_validation, judge, part, train_costs  # noqa: E402
+from ov_autoplace.training.costs import _balanced, _Model, is_validation, judge, part, train_costs  # noqa: E402
 from ov_autoplace.training.settings import CostSettings  # noqa: E402
 
 SMALL = CostSettings(members=2, hidden=16, epochs=4, threads=1)
@@ -61,6 +61,14 @@ def test_training_learns_by_how_much_ops_differ_from_the_roofline():
     learned, roofline = (judge(unseen, which).summary() for which in (network, None))
     assert learned["typical"] < 1.15 < roofline["typical"]
     assert learned["ratio_error"] < 0.1
+
+
+def test_networks_of_small_files_are_seen_several_times():
+    large, small = [[[]] for _ in range(32)], [[[]], [[]]]
+    seen = [id(network) for network in _balanced([large, small, []])]
+    assert [seen.count(id(network)) for network in large] == 32 * [1]
+    assert [seen.count(id(network)) for network in small] == 2 * [4]
+    assert len(seen) == 40
 
 
 def test_what_a_busy_hour_takes_longer_is_not_learned():

@@ -32,6 +32,9 @@ __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_co
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type has to occur to have a row of its own
 _WHOLE, _RATIO, _DOUBT, _FINE, _SPEED = 1.0, 0.5, 0.1, 0.5, 1.0  # weights of the parts of the loss
+# Other work only makes a measurement longer, so a whole latency should be met where fewer than half of those
+# of other hours would lie: what is too long weighs more than what is too short.
+_TOO_LONG, _TOO_SHORT = 1.2, 0.8
 _VALIDATION_SHARE = 10
 
 
@@ -316,7 +319,8 @@ def _loss(
     groups = torch.tensor(group)
     means = torch.zeros(len(batch)).index_add(0, groups, error) / torch.bincount(groups, minlength=len(batch))
     ratio = (error - means[groups]).abs().mean()
-    whole = _WHOLE * error.abs().mean() + _FINE * fine + idle.mean()
+    off_by = torch.maximum(_TOO_LONG * error, -_TOO_SHORT * error).mean()
+    whole = _WHOLE * off_by + _FINE * fine + idle.mean()
     return whole + _RATIO * ratio + _DOUBT * doubting + _SPEED * slowness.square().mean()
 
 

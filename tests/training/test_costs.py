@@ -88,6 +88,23 @@ def test_what_a_busy_hour_takes_longer_is_not_learned():
     assert abs(np.median(factors)) < np.log(1.12)
 
 
+def test_what_other_work_made_longer_counts_less_than_what_nothing_disturbed():
+    """Though it is slightly more than half of all."""
+    samples = samples_of(networks(60))
+    disturbed = [
+        replace(m, seconds=1.4 * m.seconds, kernel_seconds=1.4 * m.kernel_seconds)
+        if m.network % 20 < 11
+        else m
+        for m in samples.measurements
+    ]
+    network = train_costs(
+        [replace(samples, measurements=tuple(disturbed))],
+        CostSettings(members=1, hidden=32, epochs=30, networks_per_step=2, threads=1),
+    )
+    factors = judge(samples_of(networks(12, first=500)), network).factors
+    assert np.median(factors) < np.log(1.09)
+
+
 def test_the_same_seed_gives_the_same_bits():
     first, second, other = (
         train_costs([samples_of(NETWORKS)], CostSettings(seed=seed, members=2, hidden=8, epochs=2, threads=1))

@@ -29,7 +29,7 @@ from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Network
 from ov_autoplace.cost.target import DeviceProfile
-from ov_autoplace.decide.outlook import MOST_DOUBT, MOST_THREADS, SURELY_FASTER, SURELY_SLOWER
+from ov_autoplace.decide.outlook import MOST_DOUBT, SURELY_FASTER, SURELY_SLOWER
 from ov_autoplace.training.costs import is_validation, judge, part, train_costs
 from ov_autoplace.training.settings import CostSettings
 
@@ -196,7 +196,7 @@ def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, floa
     """What fewer threads were expected to take of the time of all, and what they took.
 
     A device is known as it tells of itself, on all threads; the expected share is infinite where the network
-    doubts it, or does not know the device. Those of more threads than :data:`MOST_THREADS` are left out.
+    doubts it, or does not know the device.
     """
     runs: dict[tuple[int, str, str], list[tuple[int, DeviceProfile, float]]] = {}
     for m in samples.comparable:
@@ -206,9 +206,7 @@ def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, floa
         )
     found = []
     for (number, _, _), own in runs.items():
-        *narrow, (threads, widest, whole) = sorted(own, key=itemgetter(0))
-        if threads > MOST_THREADS:
-            continue
+        *narrow, (_, widest, whole) = sorted(own, key=itemgetter(0))
         ops = samples.networks[number].ops
         for _, device, seconds in narrow:
             one, other = network.predict(ops, device), network.predict(ops, widest)

@@ -28,17 +28,13 @@ from ov_autoplace.plan.decision import Candidate
 from ov_autoplace.plan.findings import Finding, Kind
 from ov_autoplace.plan.plan import WholePlan
 
-__all__ = ["MOST_DOUBT", "MOST_THREADS", "SURELY_FASTER", "SURELY_SLOWER", "Outlook", "settled"]
+__all__ = ["MOST_DOUBT", "SURELY_FASTER", "SURELY_SLOWER", "Outlook", "settled"]
 
 SURELY_SLOWER = 1.2
 """A width that is predicted to take so many times as long is not faster."""
 
 SURELY_FASTER, MOST_DOUBT = 0.7, 1.25
 """A width that is predicted to take less of the time is faster, where the network doubts itself less."""
-
-MOST_THREADS = 2
-"""Of devices whose estimates settle anything. Fewer networks were measured on more, and 28 of 322 widths of
-which so much was expected were slower there than the default."""
 
 # No model runs faster than at so many times the rates that are assumed for a machine without a profile.
 _FASTER_THAN_ASSUMED = 2.0
@@ -78,17 +74,17 @@ class Outlook:
         narrow = [profile.on_threads(width.threads) for width in widths if profile.threads]
         nodes = work = 0.0
         totals, doubt = np.zeros(1 + len(narrow)), 1.0
-        is_counted = bool(narrow) and profile.threads <= MOST_THREADS
+        is_learned = bool(narrow)
         for call in machine.options.calls or (Call(machine.options.shapes),):
             found = estimates(extract(model, call.shapes), [profile, *narrow])
             nodes += call.times * found[0].kernels
             work += call.times * found[0].work
             totals += call.times * np.array([one.total for one in found])
             doubt = max(doubt, *(one.doubt for one in found))
-            is_counted &= found[0].source == LEARNED
+            is_learned &= found[0].source == LEARNED
         if machine.quota is not None and work < LONGEST_STOPPED_SECONDS:
             return cls(may_win=True)
-        if not is_counted or totals[0] <= 0:
+        if not is_learned or totals[0] <= 0:
             seconds, cores = work / _FASTER_THAN_ASSUMED, Cores.of_this_process().all
             return cls(any(could_win(seconds, nodes, cores / width.threads, seconds) for width in widths))
         shares = totals[1:] / totals[0]

@@ -125,13 +125,6 @@ def test_estimates_of_a_machine_with_other_cores_settle_nothing(estimated, monke
     assert plan_of() == plan
 
 
-def test_on_more_threads_than_was_counted_widths_are_measured(estimated, monkeypatch):
-    monkeypatch.setattr(outlook, "MOST_THREADS", 1)
-    for share in (0.4, 1.3):
-        estimated(share)
-        assert plan_of() is None
-
-
 @pytest.mark.parametrize("options", [{"mode": "TUNE"}, {"executor": "OVERLAP"}])
 def test_who_asks_for_measurements_gets_them(estimated, options):
     estimated(0.5)

@@ -125,6 +125,20 @@ def test_estimates_of_a_machine_with_other_cores_settle_nothing(estimated, monke
     assert plan_of() == plan
 
 
+@pytest.mark.parametrize(
+    ("shares", "threads"), [((0.5, 0.4, 0.8), 2), ((0.3, 0.4, 0.8), 1), ((1.5, 0.9, 0.8), None)]
+)
+def test_of_many_widths_the_one_that_is_expected_to_be_fastest_is_taken(monkeypatch, shares, threads):
+    target = ov_autoplace.generic_target(ov.Core(), ("CPU",))
+    sixteen = replace(target, devices=(replace(target.devices[0], threads=16),))
+    monkeypatch.setattr(outlook, "generic_target", lambda *_: sixteen)
+    monkeypatch.setattr(Machine, "widths", lambda *_, **__: (Width(1), Width(2), Width(8)))
+    found = [Estimate(np.array([t]), 10, t, 1.1, LEARNED) for t in (1e-4, *(1e-4 * s for s in shares))]
+    monkeypatch.setattr(outlook, "estimates", lambda *_: found)
+    plan = plan_of()
+    assert plan == (None if threads is None else WholePlan("CPU", Width(threads)))
+
+
 @pytest.mark.parametrize("options", [{"mode": "TUNE"}, {"executor": "OVERLAP"}])
 def test_who_asks_for_measurements_gets_them(estimated, options):
     estimated(0.5)

@@ -177,14 +177,12 @@ class Machine:
     def multiplies_tiles(self, device: str) -> bool:
         """Whether a device is a CPU that computes in a precision for which it has tiles of matrices (AMX)."""
         from ov_autoplace.devices.conditions import has_tiles
-        from ov_autoplace.devices.names import device_settings, precision_of, single_device_config
+        from ov_autoplace.devices.names import precision_of
         from ov_autoplace.devices.widths import is_cpu
 
         if not has_tiles() or not is_cpu(self.core, device):
             return False
-        asked = single_device_config(device, self.options.properties)
-        settings = {**device_settings(self.core, (device,))[device], **asked}
-        return precision_of(self.core, device, settings) != "f32"
+        return precision_of(self.core, device, self._settings(device)) != "f32"
 
     def confining_width(self, device: str) -> Width | None:
         """What keeps a CPU to a mask that became narrower; ``None`` where the user chose the threads."""
@@ -196,11 +194,16 @@ class Machine:
 
     def chooses_threads(self, device: str) -> bool:
         """Whether the user said on how many threads a device shall run, for the request or on the Core."""
-        from ov_autoplace.devices.names import device_settings, single_device_config
         from ov_autoplace.devices.widths import chooses_threads
 
+        return chooses_threads(self._settings(device))
+
+    def _settings(self, device: str) -> dict[str, Any]:
+        """What a device compiles models of the request with, as far as it differs from a new Core."""
+        from ov_autoplace.devices.names import device_settings, single_device_config
+
         asked = single_device_config(device, self.options.properties)
-        return chooses_threads({**device_settings(self.core, (device,))[device], **asked})
+        return {**device_settings(self.core, (device,))[device], **asked}
 
     @property
     def quota(self) -> Quota | None:

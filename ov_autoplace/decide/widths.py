@@ -76,6 +76,7 @@ def possible_widths(machine: Machine, device: str, model: ov.Model) -> tuple[Wid
     is_dynamic = any(value.get_partial_shape().is_dynamic for value in model.inputs)
     widths = () if is_dynamic and not machine.options.shapes else machine.widths(device)
     if widths and machine.multiplies_tiles(device) and halves_threads(model):
+        # For one thread, OpenVINO's compiler would end the process.
         return tuple(width for width in widths if width.threads > 1)
     return widths
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: running it, and a small model; a plugin of tests/conftest.py."""
+"""What the tests of the command line share: running it, and small models; a plugin of tests/conftest.py."""
 
 from __future__ import annotations
 
@@ -50,6 +50,14 @@ def two_layers(shape: list[int] | ov.PartialShape) -> ov.Model:
     first = ops.convolution(x, kernels[0], **same, name="first")
     second = ops.convolution(ops.relu(first, name="relu"), kernels[1], **same, name="second")
     return ov.Model([ops.result(second, name="answer")], [x], "two_layers")
+
+
+def gated_unit() -> ov.Model:
+    """``swish(x A) * (x B)`` times ``C``, as in language models."""
+    x = ops.parameter([4, 64], np.float32)
+    weights = np.full((64, 64), 0.1, np.float32)
+    gate, value = (ops.matmul(x, weights, False, True) for _ in range(2))
+    return ov.Model([ops.matmul(ops.multiply(ops.swish(gate), value), weights, False, True)], [x], "gated")
 
 
 @pytest.fixture

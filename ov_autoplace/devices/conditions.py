@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,7 @@ def processor_name() -> str:
     return cpu_information().get("model name", "") or platform.processor() or platform.machine()
 
 
+@cache
 def has_tiles() -> bool:
     """Whether the processor multiplies matrices in tiles (AMX)."""
     return "amx_tile" in cpu_information().get("flags", "").split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
 from math import prod
 
@@ -72,14 +73,12 @@ def can_crash_on_one_thread(model: ov.Model) -> bool:
     if sum(is_product) < 2:
         return False
     is_apart = [_is_apart(op) for op in ops]
-    position = {op.get_instance_id(): i for i, op in enumerate(ops)}
-    inputs = [[position[value.get_node().get_instance_id()] for value in op.input_values()] for op in ops]
+    inputs = [[i for i, _ in own] for own in _inputs(ops)]
     readers = Counter(chain.from_iterable(inputs))
     apart_readers = Counter(chain.from_iterable(inputs[i] for i in range(len(ops)) if is_apart[i]))
-    is_constant: list[bool] = []
+    is_constant = _constant(ops, inputs)
     products: list[int] = []  # the most on a way to an op that could be merged, itself among them
-    for op, own, one, apart in zip(ops, inputs, is_product, is_apart, strict=True):
-        is_constant.append(all(is_constant[i] for i in own) and op.get_type_name() not in _INPUTS)
+    for own, one, apart in zip(inputs, is_product, is_apart, strict=True):
         products.append(0 if apart else max((products[i] for i in own), default=0) + one)
     leads_on = [False] * len(ops)  # to a product
     for i in reversed(range(len(ops))):
@@ -107,19 +106,18 @@ def halves_threads(model: ov.Model) -> bool:
         Whether a product of matrices reads ``activation(x A) * (x B)``; ``A`` and ``B`` may be parts of one
         matrix.
     """
-    constant: set[int] = set()
+    ops = model.get_ordered_ops()
+    inputs = _inputs(ops)
+    is_constant = _constant(ops, [[i for i, _ in own] for own in inputs])
     gated: set[int] = set()
     # Which x and which matrix are behind a value, an output of an op, if nothing else is.
     behind: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
-    for op in model.get_ordered_ops():
-        own, kind = op.get_instance_id(), op.get_type_name()
-        values = [(value.get_node().get_instance_id(), value.get_index()) for value in op.input_values()]
-        computed = [value for value in values if value[0] not in constant]
+    for own, op in enumerate(ops):
+        kind = op.get_type_name()
+        computed = [value for value in inputs[own] if not is_constant[value[0]]]
         found = {behind.get(value) for value in computed}
-        if not computed and kind not in _INPUTS:
-            constant.add(own)
-        elif kind == "MatMul":
-            if values[0][0] in gated:
+        if kind == "MatMul":
+            if inputs[own][0][0] in gated:
                 return True
             if len(computed) == 1:
                 behind[own, 0] = computed[0][0], (own,)
@@ -128,9 +126,26 @@ def halves_threads(model: ov.Model) -> bool:
                 behind[own, i] = (one[0], (*one[1], own, i)) if kind in _CUTS else one
         else:
             is_unit = kind == "Multiply" and None not in found and len({one[0] for one in found if one}) == 1
-            if is_unit or (kind in _MOVES and values[0][0] in gated):
+            if is_unit or (kind in _MOVES and inputs[own][0][0] in gated):
                 gated.add(own)
     return False
+
+
+def _inputs(ops: Sequence[ov.Node]) -> list[list[tuple[int, int]]]:
+    """Of each op, the ops that it reads, by their positions, and which of their outputs."""
+    position = {op.get_instance_id(): i for i, op in enumerate(ops)}
+    return [
+        [(position[value.get_node().get_instance_id()], value.get_index()) for value in op.input_values()]
+        for op in ops
+    ]
+
+
+def _constant(ops: Sequence[ov.Node], inputs: Sequence[Sequence[int]]) -> list[bool]:
+    """Whether each op is computed from constants alone, by the positions of the ops that it reads."""
+    found: list[bool] = []
+    for op, own in zip(ops, inputs, strict=True):
+        found.append(all(found[i] for i in own) and op.get_type_name() not in _INPUTS)
+    return found
 
 
 def _is_apart(op: ov.Node) -> bool:

@@ -15,6 +15,7 @@ from openvino import opset13 as ops
 import ov_autoplace
 import zoo
 from candidates import FOUND, detail, kinds, numbers, on_groups, race_of, result_of
+from command_line import gated_unit
 from ov_autoplace._base.budget import Budget
 from ov_autoplace.cost.target_json import load_target, save_target
 from ov_autoplace.decide import widths
@@ -294,10 +295,7 @@ def test_models_that_nobody_compiled_run_there_where_they_could_crash(two_cores)
 
 def test_no_gated_unit_is_compiled_for_one_thread_where_matrices_have_tiles(two_cores, monkeypatch):
     """On a processor with AMX it would end the process, unless the model computes in f32."""
-    x = ops.parameter([4, 64], np.float32)
-    weights = np.full((64, 64), 0.1, np.float32)
-    one, other = (ops.matmul(x, weights, False, True) for _ in range(2))
-    gated = ov.Model([ops.matmul(ops.multiply(ops.swish(one), other), weights, False, True)], [x])
+    gated = gated_unit()
     plain = prepare(zoo.build("resnet50", "small")).model
     bf16, f32 = ({"INFERENCE_PRECISION_HINT": precision} for precision in ("bf16", "f32"))
     assert widths_for(machine(properties=bf16), "CPU", gated) == (Width(1),)

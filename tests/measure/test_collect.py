@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import openvino as ov
 import pytest
-from openvino import opset13 as ops
 
+from command_line import gated_unit
 from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.graph.extract import extract
@@ -147,11 +147,7 @@ def test_a_gated_unit_is_left_out_where_it_would_crash_the_compiler(monkeypatch,
     core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "bf16"})
     monkeypatch.setattr(collecting, "_FLOATS", frozenset({"bf16"}))
     monkeypatch.setattr(collecting, "has_tiles", lambda: True)
-    x = ops.parameter([4, 64], np.float32)
-    weights = np.full((64, 64), 0.1, np.float32)
-    gate, value = (ops.matmul(x, weights, False, True) for _ in range(2))
-    unit = ops.matmul(ops.multiply(ops.swish(gate), value), weights, False, True)
-    given = [NamedModel("gated", "", ov.Model([unit], [x])), NamedModel("plain", "", random_model(0))]
+    given = [NamedModel("gated", "", gated_unit()), NamedModel("plain", "", random_model(0))]
     found = collect(given, tmp_path / "costs.npz", core, ("CPU",))
     threads = {name: set() for name in ("gated", "plain")}
     for m in found.measurements:

@@ -18,6 +18,7 @@ from openvino.preprocess import PrePostProcessor
 
 import ov_autoplace
 import zoo
+from command_line import gated_unit
 from ov_autoplace.decide import outlook
 from ov_autoplace.decide.machine import Machine
 from ov_autoplace.decide.options import PlacerOptions
@@ -138,11 +139,7 @@ def test_what_was_not_seen_to_compile_here_runs_in_the_calling_thread():
 
 
 def test_a_gated_unit_keeps_all_threads_where_one_would_crash_its_compiler(monkeypatch):
-    x = ops.parameter([4, 64], np.float32)
-    weights = np.full((64, 64), 0.1, np.float32)
-    gate, value = (ops.matmul(x, weights, False, True) for _ in range(2))
-    unit = ops.matmul(ops.multiply(ops.swish(gate), value), weights, False, True)
-    given = annotated(ov.Model([unit], [x], "gated"), ONE)
+    given = annotated(gated_unit(), ONE)
     assert annotated_placement(given).plan.width == ONE
     monkeypatch.setattr(annotation, "has_tiles", lambda: True)
     assert annotated_placement(given).plan.width is None

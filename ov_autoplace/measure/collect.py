@@ -161,12 +161,13 @@ def _places(
     core: ov.Core, device: str, label: str, known: Sequence[Setting], profiler: Profiler
 ) -> list[_Place]:
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
+    # All threads are the last: they do not stop at once, and would slow down what comes after them.
     widths: list[Width | None] = [None]
     references: dict[str, Executable] = {}
     always: dict[str, str] = {}
     if is_cpu(core, device):
         always = _NO_DENORMALS
-        widths += [width for width in widths_here(core, device) if not width.cores]
+        widths = [*(width for width in widths_here(core, device) if not width.cores), None]
     places = []
     found = {setting.name: setting for setting in known}
     for width in widths:
@@ -249,8 +250,12 @@ def _measured(
             for place in places
         }
         asked = {place.setting.name: (place.device, place.properties) for place in places}
-        beside = {_BESIDE + name: ran for name, ran in _reference(profiler, asked).items()}
-        turns = time_in_turns({**plain, **beside}, seconds=_TURN_SECONDS)
+        beside = _reference(profiler, asked)
+        # Each reference comes right after what it is to tell the machine's speed of.
+        in_turns: dict[str, Executable] = {}
+        for name, ran in plain.items():
+            in_turns |= {name: ran, _BESIDE + name: beside[name]}
+        turns = time_in_turns(in_turns, seconds=_TURN_SECONDS)
     mood = mood_of(list(turns.values()))
     names = [network.name for network in samples.networks]
     networks = samples.networks

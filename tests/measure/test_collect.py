@@ -121,6 +121,21 @@ def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeyp
         assert m.seconds == pytest.approx(2e-3)
 
 
+def test_narrow_settings_come_first_and_each_before_its_own_reference(core, tmp_path, monkeypatch):
+    real, turns = collecting.time_in_turns, []
+
+    def seen(executables, **how):
+        turns.append(list(executables))
+        return real(executables, **how)
+
+    monkeypatch.setattr(collecting, "time_in_turns", seen)
+    found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
+    threads = [setting.targets[0].devices[0].threads for setting in found.settings]
+    assert threads == sorted(threads)
+    names = [setting.name for setting in found.settings]
+    assert turns[-1] == [name for own in names for name in (own, f"reference of {own}")]
+
+
 def test_no_network_is_begun_after_the_time(core, tmp_path):
     found = collect(models(5), tmp_path / "costs.npz", core, ("CPU",), seconds=0.0)
     assert found.networks == ()

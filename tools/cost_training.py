@@ -5,7 +5,8 @@ Rivals are the roofline, a factor for each op type (the way of nn-Meter:
 L. L. Zhang et al., MobiSys 2021, with the roofline for what varies within a type), boosted trees over ops
 and what is around them, and the same network without messages. Only ``--held-out`` looks at the files
 whose networks nothing is trained on. ``--sure`` counts how often fewer threads were slower than all where an
-estimate alone would have chosen them, of families that the network was not trained on.
+estimate alone would have chosen them, of families that the network was not trained on. ``--unseen`` trains
+without each kind of machine, and judges on that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import OpInputs
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
@@ -149,12 +151,23 @@ def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
                 yield kernels, by_head > 0, by_head
 
 
-Rival = CostNetwork | ByType | Boosted | None
+class AsUsed:
+    """A network on devices like those that it learned from, and the roofline elsewhere."""
+
+    def __init__(self, network: CostNetwork) -> None:
+        self._network = network
+
+    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
+        """As the network's."""
+        if self._network.knows(device):
+            return self._network.predict(ops, device)
+        return Prediction(Roofline.of(ops, device).seconds, 1.0)
 
 
-def show(
-    title: str, samples: CostSamples, rivals: Mapping[str, CostNetwork | ByType | Boosted | None]
-) -> None:
+Rival = CostNetwork | ByType | Boosted | AsUsed | None
+
+
+def show(title: str, samples: CostSamples, rivals: Mapping[str, Rival]) -> None:
     """A line for each rival and each way in which a device may be known."""
     columns = ("rival", "device", "typical", "p90 error", "worst", "rank", "ratio error", "regret")
     table = Table(*columns, title=title)
@@ -175,6 +188,16 @@ def show(
                 f"{s['regret']:.3f}, {s['worst_regret']:.2f}",
             )
     Console(width=120).print(table)
+
+
+def show_unseen(collected: Mapping[str, CostSamples], held_out: Sequence[Path], seed: int) -> None:
+    """How far networks are off on a kind of machine that they were trained without, each of one member."""
+    for path in held_out:
+        own = path.stem.removeprefix(HELD_OUT)
+        others = [samples for kind, samples in collected.items() if kind != own]
+        trained = train_costs(others, CostSettings(seed=seed, members=1, threads=1), progress=_print_progress)
+        rivals: dict[str, Rival] = {"roofline": None, "as used": AsUsed(trained), "everywhere": trained}
+        show(f"{path.stem}, not trained on", CostSamples.load(path), rivals)
 
 
 def without_a_third(collected: Sequence[CostSamples]) -> Iterator[tuple[CostNetwork, list[CostSamples]]]:
@@ -238,10 +261,16 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rivals", action="store_true", help="train the rivals, too")
     parser.add_argument("--held-out", action="store_true", help="judge on the held-out files as well")
     parser.add_argument("--sure", action="store_true", help="count how often what is not measured is wrong")
+    parser.add_argument("--unseen", action="store_true", help="judge on machines that are not trained on")
     given = parser.parse_args(arguments)
     files = sorted(given.data.glob("*.npz"))
-    collected = [CostSamples.load(path) for path in files if not path.name.startswith(HELD_OUT)]
-    held_out = [path for path in files if path.name.startswith(HELD_OUT)] if given.held_out else []
+    kinds = {path.stem: CostSamples.load(path) for path in files if not path.name.startswith(HELD_OUT)}
+    collected = list(kinds.values())
+    is_looked_at = given.held_out or given.unseen
+    held_out = [path for path in files if path.name.startswith(HELD_OUT)] if is_looked_at else []
+    if given.unseen:
+        show_unseen(kinds, held_out, given.seed)
+        return
     if given.sure:
         counted: dict[str, list[tuple[float, float]]] = {}
         for number, (network, left_out) in enumerate(without_a_third(collected)):

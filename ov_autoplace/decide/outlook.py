@@ -3,7 +3,7 @@
 What cannot gain is not measured, nor is what surely gains. Where costs are learned, that is counted
 (``tools/cost_training.py --sure``): networks of costs were trained without a third of all families each, and
 none of the networks of that third was slower on fewer threads where so much was expected of them. Where costs
-are not learned, and on more than two threads, nothing is sure but that a model that takes long does not gain.
+are not learned, nothing is sure but that a model that takes long does not gain.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ov_autoplace.plan.plan import WholePlan
 
 __all__ = ["MOST_DOUBT", "SURELY_FASTER", "SURELY_SLOWER", "Outlook", "settled"]
 
-SURELY_SLOWER = 1.2
-"""A width that is predicted to take so many times as long is not faster."""
+SURELY_SLOWER, DOUBTED_SLOWER = 1.2, 1.5
+"""A width that is predicted to take so many times as long is not faster: the second where that is doubted."""
 
 SURELY_FASTER, MOST_DOUBT = 0.7, 1.25
 """A width that is predicted to take less of the time is faster, where the network doubts itself less."""
@@ -93,11 +93,12 @@ class Outlook:
         # Profiles know threads, and not which cores those of a width are on.
         is_told = is_here and not widths[best].cores
         is_sure = is_told and shares[best] < SURELY_FASTER and doubt < MOST_DOUBT
+        slower = SURELY_SLOWER if doubt < MOST_DOUBT else DOUBTED_SLOWER
         # What is compiled otherwise in a process that it may end is measured there.
         unmeasured = widths_for(machine, device, model, is_compiled_apart=False) if is_sure else ()
         surely = widths[best] if widths[best] in unmeasured else None
         known = {width.threads: float(share) for width, share in zip(widths, shares, strict=True)}
-        return cls(bool(shares[best] < SURELY_SLOWER), surely, known)
+        return cls(bool(shares[best] < slower), surely, known)
 
 
 def settled(machine: Machine, model: ov.Model) -> Verdict | None:

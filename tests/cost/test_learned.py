@@ -48,9 +48,9 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int
     return CostNetwork(weights, TYPES, known, {"made": "by a test"})
 
 
-def unlike(device: DeviceProfile) -> DeviceProfile:
-    """The same at forty times the speed, but for the overhead."""
-    return replace(device, rates=tuple(replace(r, per_second=40 * r.per_second) for r in device.rates))
+def unlike(device: DeviceProfile, times: int = 40) -> DeviceProfile:
+    """The same at so many times the speed, but for the overhead."""
+    return replace(device, rates=tuple(replace(r, per_second=times * r.per_second) for r in device.rates))
 
 
 @pytest.fixture
@@ -169,6 +169,17 @@ def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
     assert other.total == pytest.approx(Roofline.of(networks(1, 3)[0].ops, far).seconds.sum())
 
 
+def test_a_device_like_none_but_similar_to_one_is_doubted_more(known):
+    graph = extract(random_model(3))
+    [near] = estimates(graph, [unlike(profile(2), 2)])
+    [similar] = estimates(graph, [unlike(profile(2), 5)])
+    assert (near.source, similar.source) == (LEARNED, LEARNED)
+    inputs = OpInputs.of(networks(1, 3)[0].ops, unlike(profile(2), 5))
+    doubt = known.forward(inputs)[2].mean(axis=0) @ similar.seconds[similar.seconds > 0] / similar.total
+    assert similar.doubt == pytest.approx(1.25 * np.exp(np.exp(doubt)))
+    assert not known.knows(replace(unlike(profile(1), 5), threads=0))  # no CPU
+
+
 def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):
     far = unlike(profile(2))
     found = estimates(extract(random_model(3)), [profile(2), far])
@@ -198,7 +209,7 @@ def test_the_shipped_network_can_be_used():
 
 def test_factors_are_those_by_which_whole_models_differ_from_their_estimates():
     graphs = [extract(random_model(seed)) for seed in range(12)]
-    device = profile(2)
+    device = unlike(profile(2))
     wanted = {"matmul": 2.0, "elementwise": 0.5}
     truth = replace(device, factors=wanted)
     runs = [(graph, estimates(graph, [truth])[0].total) for graph in graphs]

@@ -110,8 +110,9 @@ def test_an_estimate_needs_no_time(estimated, never_measured):
 
 
 def test_who_doubts_or_did_not_learn_is_measured(estimated):
-    estimated(0.5, doubt=1.3)
-    assert plan_of() is None
+    for share, plan in ((0.5, None), (1.3, None), (1.6, WholePlan("CPU"))):
+        estimated(share, doubt=1.3)
+        assert plan_of() == plan
     estimated(0.1, source=ANALYTIC)
     assert plan_of() is None
 

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cost_training import DATA, HELD_OUT, SHIPPED
+from cost_training import DATA, HELD_OUT, SHIPPED, AsUsed
 from harness.result import Claim, Result, Table, exact_ratio
 from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.estimate import class_factors, seconds_by_class
-from ov_autoplace.cost.learned import CostNetwork, Prediction
-from ov_autoplace.cost.op_graph import OpGraph
+from ov_autoplace.cost.learned import CostNetwork
 from ov_autoplace.cost.samples import CostSamples, Measurement
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.training.costs import Predictor, is_validation, judge, part
@@ -37,7 +36,7 @@ def run(quick: bool, seed: int) -> Result:
     network = CostNetwork.load(SHIPPED)
     rivals: dict[str, Predictor | None] = {
         "roofline": None,
-        "network": _AsUsed(network),
+        "network": AsUsed(network),
     }
     rows, few, ratios, claims = [], [], [], []
     for path in sorted(DATA.glob(f"{HELD_OUT}*.npz" if quick else "*.npz"))[: 1 if quick else None]:
@@ -55,7 +54,7 @@ def run(quick: bool, seed: int) -> Result:
                 shares = (f"{100 * s[key]:.0f}" for key in ("p90_error", "ratio_error"))
                 factors = (f"{s[key]:.2f}" for key in ("typical", "worst", "rank", "regret", "worst_regret"))
                 rows.append((title, rival, how, *factors, *shares))
-                if isinstance(predictor, _AsUsed):
+                if isinstance(predictor, AsUsed):
                     what = f"{title}, {how}: typical factor"
                     ratios.append(exact_ratio(what, s["typical"], len(found.factors)))
                     if path.stem.startswith(HELD_OUT):
@@ -117,19 +116,6 @@ def _cells(errors: FloatArray) -> tuple[str, str, str]:
         return "-", "-", "-"
     off = np.exp(np.abs(errors))
     return f"{np.median(off):.2f}", f"{100 * (np.quantile(off, 0.9) - 1):.0f}", f"{off.max():.2f}"
-
-
-class _AsUsed:
-    """The network on devices like those that it learned from, and the roofline elsewhere."""
-
-    def __init__(self, network: CostNetwork) -> None:
-        self._network = network
-
-    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
-        """What ops take on a device."""
-        if self._network.knows(device):
-            return self._network.predict(ops, device)
-        return Prediction(Roofline.of(ops, device).seconds, 1.0)
 
 
 def _judged(path: Path) -> tuple[str, CostSamples]:

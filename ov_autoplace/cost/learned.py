@@ -47,7 +47,8 @@ MOST_CORRECTION = 6.0
 # of one processor are up to 0.05 apart. Of processors of a kind that was left out of training, networks were
 # nearer than the roofline on 93 of 107 settings from 0.06 to 0.13, and farther away on 19 of 37.
 _NEAR, _FAR = 0.06, 0.12
-_UNLIKE = 1.25  # the factor by which they were typically off there
+# So many times a distance is the logarithm of the factor by which they were typically off there.
+_OFF_BY_DISTANCE = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,15 +122,15 @@ class CostNetwork:
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
 
-        A device that training has only seen similar ones of is doubted more.
+        The less a device is like those that training has seen, the more this is doubted.
         """
         inputs = OpInputs.of(ops, device)
         correction, gate, doubt = (one.mean(axis=0) for one in self.forward(inputs))
         seconds = inputs.seconds * np.exp(correction + gate)
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
-        unlike = 1.0 if self._distance(device) <= _NEAR else _UNLIKE
-        return Prediction(seconds, unlike * math.exp(min(math.exp(share @ doubt), MOST_CORRECTION)))
+        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * self._distance(device)
+        return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint that :meth:`load` reads: arrays and a card, nothing that is executed.

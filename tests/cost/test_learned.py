@@ -169,15 +169,21 @@ def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
     assert other.total == pytest.approx(Roofline.of(networks(1, 3)[0].ops, far).seconds.sum())
 
 
-def test_a_device_like_none_but_similar_to_one_is_doubted_more(known):
-    graph = extract(random_model(3))
-    [near] = estimates(graph, [unlike(profile(2), 2)])
-    [similar] = estimates(graph, [unlike(profile(2), 5)])
-    assert (near.source, similar.source) == (LEARNED, LEARNED)
-    inputs = OpInputs.of(networks(1, 3)[0].ops, unlike(profile(2), 5))
-    doubt = known.forward(inputs)[2].mean(axis=0) @ similar.seconds[similar.seconds > 0] / similar.total
-    assert similar.doubt == pytest.approx(1.25 * np.exp(np.exp(doubt)))
-    assert not known.knows(replace(unlike(profile(1), 5), threads=0))  # no CPU
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_the_less_a_device_is_like_those_of_training_the_more_it_is_doubted(known, times):
+    device = unlike(profile(2), times)
+    distance = np.sqrt(np.square(descriptor(device) - descriptor(profile(2))).mean())
+    [found] = estimates(extract(random_model(3)), [device])
+    assert found.source == LEARNED
+    ops = networks(1, 3)[0].ops
+    seconds, doubt = known.predict(ops, device).seconds, known.forward(OpInputs.of(ops, device))[2]
+    own = np.exp(doubt.mean(axis=0) @ seconds / seconds.sum())
+    assert np.log(found.doubt) == pytest.approx(own + 4 * distance)
+
+
+def test_what_was_counted_on_cpus_says_nothing_of_other_devices(known):
+    assert known.knows(unlike(profile(1), 5))
+    assert not known.knows(replace(unlike(profile(1), 5), threads=0))
 
 
 def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):

@@ -50,6 +50,8 @@ _SECONDS_PER_BYTE = {"CPU": 1 / 40e9, "integrated GPU": 1 / 20e9, "discrete GPU"
 
 # Speed relative to f32 where a device reports the capability, by instruction set flag of /proc/cpuinfo.
 _CPU_SPEEDUP = {"bf16": {"amx_bf16": 8.0, "avx512_bf16": 2.0}, "f16": {"amx_fp16": 8.0, "avx512_fp16": 2.0}}
+# oneDNN, which computes for OpenVINO's CPU, uses no wider vectors than the environment allows: lanes of f32.
+_ALLOWED_LANES = {"SSE41": 4, **dict.fromkeys(("AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"), 8)}
 _GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old laptop
 
 
@@ -161,6 +163,7 @@ def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
     information = cpu_information()
     flags = set(information.get("flags", information.get("Features", "")).split())
     lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
+    lanes = min(lanes, _ALLOWED_LANES.get(os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper(), lanes))
     # The highest frequency of the clock governor where it is known, else the present one.
     try:
         hertz = float(Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").read_text()) * 1e3

@@ -199,6 +199,19 @@ def test_a_generic_target_scales_with_the_threads_that_the_core_gives(unequal_pa
     assert not target.is_measured
 
 
+@pytest.mark.parametrize(
+    ("allowed", "lanes"), [("", 16), ("avx2", 8), ("SSE41", 4), ("AVX512_CORE_BF16", 16)]
+)
+def test_a_generic_target_has_no_wider_vectors_than_the_environment_allows(monkeypatch, allowed, lanes):
+    told = {"flags": "avx2 avx512f", "cpu MHz": "2500"}
+    monkeypatch.setattr("ov_autoplace.cost.generic_target.cpu_information", lambda: told)
+    peaks = []
+    for setting in (allowed, "ALL"):
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", setting)
+        peaks.append(generic_target(ov.Core(), ("CPU",)).devices[0].rate("matmul").per_second[0])
+    assert peaks[0] / peaks[1] == pytest.approx(lanes / 16)
+
+
 def test_threads_have_to_be_woken_for_every_op(unequal_pair):
     one, two = generic_target(unequal_pair, ("XCPU", "CPU")).devices
     assert two.op_overhead_seconds - one.op_overhead_seconds == pytest.approx(2.6e-6)

@@ -3,9 +3,12 @@
 An op takes ``roofline x exp(correction) x gate``. The gate learns what a device fuses with something else and
 does not run by itself. Ops exchange messages along the edges of the model, both ways::
 
-    h = relu(embedding[type] + values W)
+    h = relu(embedding[type] + values W + kind)
     h = h + relu(h W_self + mean of producers' h W_in + mean of consumers' h W_out + b)    once per layer
-    correction, gate, doubt = relu(h W_1 + b_1) W_2 + b_2
+    correction, gate, doubt = relu(h W_1 + b_1 + head kind) W_2 + b_2
+
+What was learned of a kind of device alone, of its processor, threads and precision, are the two vectors of
+that kind. Training often leaves them out, so that the network can do without them on what it has not seen.
 
 Doubt is the logarithm of how far the logarithm of the whole is off, as the mean over its ops by their time.
 
@@ -39,7 +42,7 @@ from ov_autoplace.errors import CheckpointError
 
 __all__ = ["CostNetwork", "Prediction", "shipped_network"]
 
-SCHEMA = 2
+SCHEMA = 3
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
@@ -72,13 +75,20 @@ class CostNetwork:
         weights: By name, each of all M members: ``float32[M, ...]``.
         op_types: Known op types; the embedding's first row is any other's.
         descriptors: Of the settings that were trained on, ``float32[S, len(DEVICE_FEATURES)]``.
+        kinds: Row of each in the vectors of kinds, ``int32[S]``; the first row is any other's.
         about: How it was made, for whoever asks.
     """
 
     weights: Mapping[str, NDArray[np.float32]]
     op_types: tuple[str, ...]
     descriptors: NDArray[np.float32]
+    kinds: IntArray
     about: Mapping[str, Any]
+
+    @classmethod
+    def untrained(cls, op_types: tuple[str, ...]) -> CostNetwork:
+        """One that knows types of ops, and nothing else."""
+        return cls({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), np.empty(0, np.int32), {})
 
     @classmethod
     def load(cls, path: str | Path) -> CostNetwork:
@@ -97,7 +107,8 @@ class CostNetwork:
                 )
             weights = {k.removeprefix("weights."): v for k, v in arrays.items() if k.startswith("weights.")}
             descriptors = np.asarray(arrays["descriptors"], dtype=np.float32)
-            return cls(weights, tuple(card["op_types"]), descriptors, card["about"])
+            kinds = np.asarray(arrays["kinds"], dtype=np.int32)
+            return cls(weights, tuple(card["op_types"]), descriptors, kinds, card["about"])
         except (KeyError, ValueError, TypeError) as cause:
             raise CheckpointError(f"{path} is no network of costs: {cause}") from cause
 
@@ -112,12 +123,20 @@ class CostNetwork:
     def knows(self, device: DeviceProfile) -> bool:
         """Whether training has seen anything like a device."""
         # How far is too far was counted on CPUs only.
-        return self._distance(device) <= (_FAR if device.threads else _NEAR)
+        return self._nearest(device)[0] <= (_FAR if device.threads else _NEAR)
 
-    def _distance(self, device: DeviceProfile) -> float:
-        """From what training has seen."""
+    def kind(self, device: DeviceProfile) -> int:
+        """Row of a device in the vectors of kinds; 0 where training has not seen it."""
+        distance, row = self._nearest(device)
+        return row if distance <= _NEAR else 0
+
+    def _nearest(self, device: DeviceProfile) -> tuple[float, int]:
+        """Distance from the nearest of what training has seen, and the row of that."""
+        if not len(self.descriptors):
+            return math.inf, 0
         distances = np.sqrt(np.square(self.descriptors - descriptor(device)).mean(axis=1))
-        return float(distances.min(initial=np.inf))
+        nearest = int(distances.argmin())
+        return float(distances[nearest]), int(self.kinds[nearest])
 
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
@@ -125,11 +144,12 @@ class CostNetwork:
         The less a device is like those that training has seen, the more this is doubted.
         """
         inputs = OpInputs.of(ops, device)
-        correction, gate, doubt = (one.mean(axis=0) for one in self.forward(inputs))
+        found = self.forward(inputs, self.kind(device))
+        correction, gate, doubt = (one.mean(axis=0) for one in found)
         seconds = inputs.seconds * np.exp(correction + gate)
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
-        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * self._distance(device)
+        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * self._nearest(device)[0]
         return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
 
     def save(self, path: str | Path) -> None:
@@ -146,20 +166,25 @@ class CostNetwork:
         }
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {f"weights.{name}": value for name, value in self.weights.items()}
-        arrays |= {"card": np.array(json.dumps(card)), "descriptors": self.descriptors}
+        arrays |= {
+            "card": np.array(json.dumps(card)),
+            "descriptors": self.descriptors,
+            "kinds": self.kinds,
+        }
         np.savez_compressed(buffer, **arrays)
         write_atomically(path, buffer.getvalue())
 
-    def forward(self, inputs: OpInputs) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def forward(self, inputs: OpInputs, kind: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Correction, logarithm of the gate, and doubt of each op by each member, ``float64[M, N]`` each."""
         w = self.weights
         producer, consumer = inputs.edges[:, 0], inputs.edges[:, 1]
-        h = _relu(w["embedding"][:, self.rows(inputs.op_types)] + inputs.values @ w["values"])
+        own_kind = w["kind"][:, kind, None]
+        h = _relu(w["embedding"][:, self.rows(inputs.op_types)] + inputs.values @ w["values"] + own_kind)
         for layer in range(sum(name.endswith(".self") for name in w)):
             own, read, write, bias = (w[f"{layer}.{part}"] for part in ("self", "in", "out", "bias"))
             received = _means(h @ read, producer, consumer) + _means(h @ write, consumer, producer)
             h = h + _relu(h @ own + received + bias[:, None])
-        h = _relu(h @ w["head.0"] + w["head.0.bias"][:, None])
+        h = _relu(h @ w["head.0"] + w["head.0.bias"][:, None] + w["head.kind"][:, kind, None])
         out = (h @ w["head.1"] + w["head.1.bias"][:, None]).astype(np.float64)
         correction = np.clip(out[..., 0], -MOST_CORRECTION, MOST_CORRECTION)
         return correction, -np.logaddexp(0.0, -out[..., 1]), out[..., 2]

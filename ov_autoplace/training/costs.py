@@ -31,11 +31,13 @@ __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_co
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type has to occur to have a row of its own
-_WHOLE, _RATIO, _DOUBT, _FINE, _SPEED = 1.0, 0.5, 0.1, 0.5, 1.0  # weights of the parts of the loss
+# Weights of the parts of the loss. That of kinds has them say nothing that need not be said.
+_WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.5
 # Other work only makes a measurement longer, so a whole latency should be met where fewer than half of those
 # of other hours would lie: what is too long weighs more than what is too short.
 _TOO_LONG, _TOO_SHORT = 1.2, 0.8
 _VALIDATION_SHARE = 10
+_WAYS = 4  # in which a device may be known, see ``CostSamples.known_of``
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,8 @@ class _Model(nn.Module):
         # which is forgotten after training.
         self.speed = nn.Parameter(torch.zeros(len(alike)))
         self.alike = alike
-        width = settings.hidden
+        width, kinds = settings.hidden, 2 + int(alike.max())
+        self.kind, self.head_kind = (nn.Parameter(torch.zeros(kinds, width)) for _ in range(2))
         self.embedding = nn.Parameter(0.1 * torch.randn(types + 1, width))
         inputs = len(OP_FEATURES) + len(DEVICE_FEATURES)
         self.values = nn.Parameter(torch.randn(inputs, width) / math.sqrt(inputs))
@@ -76,14 +79,16 @@ class _Model(nn.Module):
             self.head1.weight.mul_(0.1)
             self.head1.bias.copy_(torch.tensor([0.0, 2.0, -1.0]))
 
-    def forward(self, rows: Tensor, values: Tensor, topology: Topology) -> tuple[Tensor, Tensor, Tensor]:
-        """Correction, logarithm of the gate, and doubt of each op."""
-        h = torch.relu(self.embedding[rows] + values @ self.values)
+    def forward(
+        self, rows: Tensor, values: Tensor, topology: Topology, kinds: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Correction, logarithm of the gate, and doubt of each op, by the kind of device that runs it."""
+        h = torch.relu(self.embedding[rows] + values @ self.values + self.kind[kinds])
         for layer in self.layers:
             received = propagate(topology, h @ layer["in"], reduce="mean")
             received = received + propagate(topology.reversed, h @ layer["out"], reduce="mean")
             h = h + torch.relu(h @ layer["self"] + received + layer["bias"])
-        out = self.head1(torch.relu(self.head0(h)))
+        out = self.head1(torch.relu(self.head0(h) + self.head_kind[kinds]))
         correction = out[:, 0].clamp(-MOST_CORRECTION, MOST_CORRECTION)
         return correction, nn.functional.logsigmoid(out[:, 1]), out[:, 2]
 
@@ -99,7 +104,12 @@ class _Model(nn.Module):
 
     def weights(self) -> dict[str, NDArray[np.float32]]:
         """By the names of :class:`~ov_autoplace.cost.learned.CostNetwork`."""
-        named: dict[str, Tensor] = {"embedding": self.embedding, "values": self.values}
+        named: dict[str, Tensor] = {
+            "embedding": self.embedding,
+            "values": self.values,
+            "kind": self.kind,
+            "head.kind": self.head_kind,
+        }
         for number, layer in enumerate(self.layers):
             named |= {f"{number}.{part}": value for part, value in layer.items()}
         for name, linear in (("head.0", self.head0), ("head.1", self.head1)):
@@ -142,8 +152,7 @@ def train_costs(
 
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
     op_types = _vocabulary(samples)
-    blank = CostNetwork({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), {})
-    of_files, alike = _examples(samples, blank), _alike(samples)
+    of_files, alike = _examples(samples, CostNetwork.untrained(op_types)), _alike(samples)
     networks = _balanced(of_files)
     members = []
     for member in range(settings.members):
@@ -157,7 +166,9 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         members.append(model.weights())
     weights = {name: np.stack([member[name] for member in members]) for name in members[0]}
     settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
-    descriptors = np.stack([descriptor(known) for one, s in settings_of for known, _ in one.known_of(s)])
+    known = [one.known_of(s) for one, s in settings_of]
+    descriptors = np.stack([descriptor(device) for of_setting in known for device, _ in of_setting])
+    kinds = np.repeat(1 + alike.numpy().astype(np.int32), [len(of_setting) for of_setting in known])
     about = {
         "package": __version__,
         "settings": asdict(settings),
@@ -166,7 +177,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         "measurements": sum(len(one.measurements) for one in samples),
         "devices": [setting.name for one in samples for setting in one.settings],
     }
-    return CostNetwork(weights, op_types, descriptors, about)
+    return CostNetwork(weights, op_types, descriptors, kinds, about)
 
 
 def _epochs(
@@ -205,7 +216,10 @@ def _epochs(
 
 
 def _alike(samples: Sequence[CostSamples]) -> Tensor:
-    """A number for each setting of all files, ``int64[S]``; those that differ only in their hour share it."""
+    """A number for each setting of all files, ``int64[S]``; those that differ only in their hour share it.
+
+    It tells what kind of device a setting is.
+    """
     number: dict[tuple[int, tuple[str, str, int]], int] = {}
     settings = [(n, setting.without_hour) for n, one in enumerate(samples) for setting in one.settings]
     return torch.tensor([number.setdefault(own, len(number)) for own in settings])
@@ -270,13 +284,16 @@ def _loss(
     settings: CostSettings,
 ) -> Tensor:
     """Error of kernels, of whole models, and of the ratio between settings of one model."""
-    examples, group = [], []
+    examples, group, kinds = [], [], []
     for number, measured in enumerate(batch):
+        # Settings are compared by a user who knows all of them in the same way.
+        known, is_told = int(random.integers(_WAYS)), random.random() >= settings.dropout
         for targets in measured:
-            example = targets[int(random.integers(len(targets)))]
+            example = targets[known % len(targets)]
             inputs = example.inputs.disturbed(random, settings.noise, settings.dropout)
             examples.append(replace(example, inputs=inputs))
             group.append(number)
+            kinds.append(1 + int(model.alike[example.setting]) if is_told else 0)
     offsets = np.cumsum([0, *(len(e.rows) for e in examples)])
     rows = torch.from_numpy(np.concatenate([e.rows for e in examples]))
     values = torch.from_numpy(np.concatenate([e.inputs.values for e in examples]))
@@ -284,11 +301,11 @@ def _loss(
         [e.inputs.edges.astype(np.int64) + offset for e, offset in zip(examples, offsets[:-1], strict=True)]
     )
     topology = Topology(torch.from_numpy(edges[:, 0].copy()), torch.from_numpy(edges[:, 1].copy()), len(rows))
-    correction, gate, doubt = model(rows, values, topology)
+    owner = torch.from_numpy(np.repeat(np.arange(len(examples)), np.diff(offsets)))
+    correction, gate, doubt = model(rows, values, topology, torch.tensor(kinds)[owner])
     base = torch.from_numpy(np.concatenate([e.inputs.seconds for e in examples]).astype(np.float32))
     seconds = base * torch.exp(correction + gate)
 
-    owner = torch.from_numpy(np.repeat(np.arange(len(examples)), np.diff(offsets)))
     launch = torch.tensor([e.launch for e in examples], dtype=torch.float32)
     slowness = model.slowness()
     speed = torch.exp(-slowness[torch.tensor([e.setting for e in examples])])
@@ -321,7 +338,9 @@ def _loss(
     ratio = (error - means[groups]).abs().mean()
     off_by = torch.maximum(_TOO_LONG * error, -_TOO_SHORT * error).mean()
     whole = _WHOLE * off_by + _FINE * fine + idle.mean()
-    return whole + _RATIO * ratio + _DOUBT * doubting + _SPEED * slowness.square().mean()
+    apart = (model.kind.square() + model.head_kind.square()).sum(dim=1).mean()
+    compared = _RATIO * ratio + _DOUBT * doubting
+    return whole + compared + _SPEED * slowness.square().mean() + _KINDS * apart
 
 
 def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:

@@ -23,7 +23,8 @@ class CostSettings:
         learning_rate: Of AdamW, with a warm-up and a cosine decay.
         weight_decay: Of AdamW.
         average: Decay of the running average of weights that is saved.
-        dropout: Share of edges that are left out in a step, so that neighbours help and are not relied on.
+        dropout: Share of edges, and of kinds of devices, that are left out in a step, so that neighbours and
+            what is known of a kind help and are not relied on.
         noise: Standard deviation of the logarithm of what is known of a device: calibrations differ.
         threads: Threads that training runs on; 0 = all cores. Another number rounds sums differently.
     """

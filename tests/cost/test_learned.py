@@ -37,6 +37,8 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int
         "head.0.bias": (hidden,),
         "head.1": (hidden, 3),
         "head.1.bias": (3,),
+        "kind": (3, hidden),
+        "head.kind": (3, hidden),
     }
     for layer in range(layers):
         sizes |= {f"{layer}.{part}": (hidden, hidden) for part in ("self", "in", "out")}
@@ -45,7 +47,7 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int
         name: 0.3 * random.standard_normal((members, *size), dtype=np.float32) for name, size in sizes.items()
     }
     known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
-    return CostNetwork(weights, TYPES, known, {"made": "by a test"})
+    return CostNetwork(weights, TYPES, known, np.array([1, 2], np.int32), {"made": "by a test"})
 
 
 def unlike(device: DeviceProfile, times: int = 40) -> DeviceProfile:
@@ -64,9 +66,10 @@ def known(monkeypatch):
 def test_messages_are_means_of_producers_and_consumers():
     network = random_network(layers=1)
     inputs = OpInputs.of(OPS, profile(2))
-    for member, found in enumerate(zip(*network.forward(inputs), strict=True)):
+    for member, found in enumerate(zip(*network.forward(inputs, 2), strict=True)):
         w = {name: value[member] for name, value in network.weights.items()}
-        h = np.maximum(w["embedding"][network.rows(inputs.op_types)] + inputs.values @ w["values"], 0.0)
+        h = w["embedding"][network.rows(inputs.op_types)] + inputs.values @ w["values"]
+        h = np.maximum(h + w["kind"][2], 0.0)
         received = np.zeros_like(h)
         for n in range(len(OPS)):
             for row, part in ((1, "in"), (0, "out")):
@@ -74,7 +77,8 @@ def test_messages_are_means_of_producers_and_consumers():
                 if len(others):
                     received[n] += (h[others] @ w[f"0.{part}"]).mean(axis=0)
         h = h + np.maximum(h @ w["0.self"] + received + w["0.bias"], 0.0)
-        out = np.maximum(h @ w["head.0"] + w["head.0.bias"], 0.0) @ w["head.1"] + w["head.1.bias"]
+        h = np.maximum(h @ w["head.0"] + w["head.0.bias"] + w["head.kind"][2], 0.0)
+        out = h @ w["head.1"] + w["head.1.bias"]
         gate = np.log(1 / (1 + np.exp(-out[:, 1])))
         for expected, own in zip((np.clip(out[:, 0], -6, 6), gate, out[:, 2]), found, strict=True):
             np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
@@ -159,6 +163,17 @@ def test_a_checkpoint_for_something_else_is_refused(tmp_path, change, said):
         CostNetwork.load(tmp_path / "other.npz")
 
 
+@pytest.mark.parametrize(("device", "kind"), [(profile(1), 1), (profile(2), 2), (unlike(profile(2), 5), 0)])
+def test_what_was_learned_of_a_kind_of_device_is_said_of_that_kind(device, kind):
+    network = random_network()
+    assert network.kind(device) == kind
+    inputs = OpInputs.of(OPS, device)
+    correction, gate, _ = (one.mean(axis=0) for one in network.forward(inputs, kind))
+    np.testing.assert_allclose(
+        network.predict(OPS, device).seconds, inputs.seconds * np.exp(correction + gate)
+    )
+
+
 def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
     graph = extract(random_model(3))
     [near] = estimates(graph, [profile(2)])
@@ -170,14 +185,15 @@ def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
-def test_the_less_a_device_is_like_those_of_training_the_more_it_is_doubted(known, times):
+def test_the_less_a_device_is_like_those_of_training_the_more_it_is_doubted(times):
+    network = random_network()
+    network = replace(network, weights={**network.weights, "head.1": 0.1 * network.weights["head.1"]})
     device = unlike(profile(2), times)
+    assert network.knows(device)
+    found = network.predict(OPS, device)
+    doubt = network.forward(OpInputs.of(OPS, device), network.kind(device))[2].mean(axis=0)
     distance = np.sqrt(np.square(descriptor(device) - descriptor(profile(2))).mean())
-    [found] = estimates(extract(random_model(3)), [device])
-    assert found.source == LEARNED
-    ops = networks(1, 3)[0].ops
-    seconds, doubt = known.predict(ops, device).seconds, known.forward(OpInputs.of(ops, device))[2]
-    own = np.exp(doubt.mean(axis=0) @ seconds / seconds.sum())
+    own = np.exp(doubt @ found.seconds / found.seconds.sum())
     assert np.log(found.doubt) == pytest.approx(own + 4 * distance)
 
 

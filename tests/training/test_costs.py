@@ -27,7 +27,9 @@ def test_the_trained_network_is_the_one_that_is_used(implementation):
     if implementation == "dgl" and default_implementation() != "dgl":
         pytest.skip("DGL is not installed, or does not work with this torch")
     used = train_costs([samples_of(NETWORKS)], SMALL)
-    model = _Model(len(used.op_types), torch.zeros(1, dtype=torch.int64), SMALL)
+    model = _Model(len(used.op_types), torch.arange(2), SMALL)
+    kind = used.kind(profile(2))
+    assert kind
     for network, member in zip(NETWORKS, cycle(range(SMALL.members))):
         with torch.no_grad():
             for name, value in model.named_parameters():
@@ -40,12 +42,15 @@ def test_the_trained_network_is_the_one_that_is_used(implementation):
         topology = Topology(source, to, len(network.ops), implementation=implementation)
         rows = torch.from_numpy(used.rows(inputs.op_types))
         with torch.no_grad():
-            correction, gate, doubt = model(rows, torch.from_numpy(inputs.values), topology)
-        for expected, found in zip((correction, gate, doubt), used.forward(inputs), strict=True):
+            kinds = torch.full((len(rows),), kind)
+            correction, gate, doubt = model(rows, torch.from_numpy(inputs.values), topology, kinds)
+        for expected, found in zip((correction, gate, doubt), used.forward(inputs, kind), strict=True):
             np.testing.assert_allclose(found[member], expected.numpy(), rtol=1e-5, atol=1e-5)
 
 
 def _name(parameter: str) -> str:
+    if parameter == "head_kind":
+        return "head.kind"
     for torch_name, name in (("head0", "head.0"), ("head1", "head.1")):
         if parameter.startswith(torch_name):
             return name + (".bias" if parameter.endswith("bias") else "")

@@ -46,7 +46,8 @@ def cost_network_seeds() -> list[bytes]:
     """A network of costs without weights."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.npz"
-        CostNetwork({}, ("MatMul",), np.zeros((1, len(DEVICE_FEATURES)), np.float32), {}).save(path)
+        descriptors, kinds = np.zeros((1, len(DEVICE_FEATURES)), np.float32), np.zeros(1, np.int32)
+        CostNetwork({}, ("MatMul",), descriptors, kinds, {}).save(path)
         return [path.read_bytes()]
 
 

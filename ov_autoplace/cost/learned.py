@@ -47,8 +47,9 @@ _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
 # Distances from the nearest descriptor of training, as root mean squares over the features. Two calibrations
-# of one processor are up to 0.05 apart. Of processors of a kind that was left out of training, networks were
-# nearer than the roofline on 93 of 107 settings from 0.06 to 0.13, and farther away on 19 of 37.
+# of one processor are up to 0.05 apart. Of two kinds of processors that were left out of training, networks
+# were nearer than the roofline on 83 of 99 settings from 0.06 to 0.13. Farther away are CPUs of more threads
+# than training saw, on half of whose settings the roofline is nearer.
 _NEAR, _FAR = 0.06, 0.12
 # So many times a distance is the logarithm of the factor by which they were typically off there.
 _OFF_BY_DISTANCE = 4.0

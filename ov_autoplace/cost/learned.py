@@ -128,16 +128,16 @@ class CostNetwork:
 
     def kind(self, device: DeviceProfile) -> int:
         """Row of a device in the vectors of kinds; 0 where training has not seen it."""
-        distance, row = self._nearest(device)
-        return row if distance <= _NEAR else 0
+        return self._nearest(device)[1]
 
     def _nearest(self, device: DeviceProfile) -> tuple[float, int]:
-        """Distance from the nearest of what training has seen, and the row of that."""
+        """Distance from the nearest of what training has seen, and :meth:`kind`."""
         if not len(self.descriptors):
             return math.inf, 0
         distances = np.sqrt(np.square(self.descriptors - descriptor(device)).mean(axis=1))
         nearest = int(distances.argmin())
-        return float(distances[nearest]), int(self.kinds[nearest])
+        distance = float(distances[nearest])
+        return distance, int(self.kinds[nearest]) if distance <= _NEAR else 0
 
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
@@ -145,12 +145,12 @@ class CostNetwork:
         The less a device is like those that training has seen, the more this is doubted.
         """
         inputs = OpInputs.of(ops, device)
-        found = self.forward(inputs, self.kind(device))
-        correction, gate, doubt = (one.mean(axis=0) for one in found)
+        distance, kind = self._nearest(device)
+        correction, gate, doubt = (one.mean(axis=0) for one in self.forward(inputs, kind))
         seconds = inputs.seconds * np.exp(correction + gate)
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
-        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * self._nearest(device)[0]
+        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * distance
         return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
 
     def save(self, path: str | Path) -> None:
@@ -176,7 +176,12 @@ class CostNetwork:
         write_atomically(path, buffer.getvalue())
 
     def forward(self, inputs: OpInputs, kind: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Correction, logarithm of the gate, and doubt of each op by each member, ``float64[M, N]`` each."""
+        """Correction, logarithm of the gate, and doubt of each op by each member, ``float64[M, N]`` each.
+
+        Args:
+            inputs: Of N ops on a device.
+            kind: Of the device, see :meth:`kind`.
+        """
         w = self.weights
         producer, consumer = inputs.edges[:, 0], inputs.edges[:, 1]
         own_kind = w["kind"][:, kind, None]

@@ -23,7 +23,7 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace._base.text import no_such_device
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.conditions import cpu_information
+from ov_autoplace.devices.conditions import cpu_information, instructions
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import DeviceError
 
@@ -50,8 +50,7 @@ _SECONDS_PER_BYTE = {"CPU": 1 / 40e9, "integrated GPU": 1 / 20e9, "discrete GPU"
 
 # Speed relative to f32 where a device reports the capability, by instruction set flag of /proc/cpuinfo.
 _CPU_SPEEDUP = {"bf16": {"amx_bf16": 8.0, "avx512_bf16": 2.0}, "f16": {"amx_fp16": 8.0, "avx512_fp16": 2.0}}
-# oneDNN, which computes for OpenVINO's CPU, uses no wider vectors than the environment allows: lanes of f32.
-_ALLOWED_LANES = {"SSE41": 4, **dict.fromkeys(("AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2"), 8)}
+_EMULATED_BF16 = 1 / 40  # of matrix products, where vectors of AVX-512 have no instructions for bf16
 _GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old laptop
 
 
@@ -160,16 +159,15 @@ def _threads(core: ov.Core, device: str) -> int:
 
 def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
     """Peak flop/s: threads x lanes x 2 (multiply and add) x frequency."""
-    information = cpu_information()
-    flags = set(information.get("flags", information.get("Features", "")).split())
+    flags = instructions()
     lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
-    lanes = min(lanes, _ALLOWED_LANES.get(os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper(), lanes))
     # The highest frequency of the clock governor where it is known, else the present one.
     try:
         hertz = float(Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").read_text()) * 1e3
     except (OSError, ValueError):
-        hertz = float(re.sub(r"[^0-9.]", "", information.get("cpu MHz", "")) or 2000.0) * 1e6
-    speedup = next((s for flag, s in _CPU_SPEEDUP.get(precision, {}).items() if flag in flags), 1.0)
+        hertz = float(re.sub(r"[^0-9.]", "", cpu_information().get("cpu MHz", "")) or 2000.0) * 1e6
+    without = _EMULATED_BF16 if precision == "bf16" and "avx512f" in flags else 1.0
+    speedup = next((s for flag, s in _CPU_SPEEDUP.get(precision, {}).items() if flag in flags), without)
     return threads * lanes * 2 * hertz * speedup, "threads x lanes x 2 x frequency of /proc/cpuinfo"
 
 

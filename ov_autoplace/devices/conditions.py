@@ -16,7 +16,30 @@ from ov_autoplace._version import __version__
 from ov_autoplace.devices.names import CACHE_PROPERTIES, device_settings, fingerprint
 from ov_autoplace.devices.widths import Cores
 
-__all__ = ["cpu_information", "has_tiles", "machine_lines", "measuring_conditions", "processor_name"]
+__all__ = [
+    "cpu_information",
+    "has_tiles",
+    "instructions",
+    "machine_lines",
+    "measuring_conditions",
+    "processor",
+    "processor_name",
+]
+
+_CAP = "ONEDNN_MAX_CPU_ISA"
+# oneDNN, which computes for OpenVINO's CPU, uses no instructions beyond those of the set that the environment
+# names. Its sets in their order, and the flags of /proc/cpuinfo that each adds, of those that matter here.
+_INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("SSE41", "AVX"), ()),
+    "AVX2": ("avx2",),
+    **dict.fromkeys(("AVX2_VNNI", "AVX2_VNNI_2"), ()),
+    "AVX512_CORE": ("avx512f",),
+    "AVX512_CORE_VNNI": (),
+    "AVX512_CORE_BF16": ("avx512_bf16",),
+    "AVX512_CORE_FP16": ("avx512_fp16",),
+    "AVX512_CORE_AMX": ("amx_tile", "amx_bf16"),
+    "AVX512_CORE_AMX_FP16": ("amx_fp16",),
+}
 
 
 def measuring_conditions(
@@ -74,7 +97,20 @@ def _is_here(core: ov.Core, device: str) -> bool:
 
 
 def _processors(cores: Cores) -> str:
-    return f"{processor_name()}, {len(cores.processors)} of {os.cpu_count()} processors"
+    return f"{processor()}, {len(cores.processors)} of {os.cpu_count()} processors"
+
+
+def processor() -> str:
+    """What tells a processor from others, for which models are compiled differently.
+
+    The name alone does not: many a virtual machine calls all processors of one maker the same.
+    """
+    information = cpu_information()
+    fields = ("cpu family", "model", "stepping")
+    told = [processor_name(), *(f"{field} {information[field]}" for field in fields if field in information)]
+    if os.environ.get(_CAP):
+        told.append(f"{_CAP}={os.environ[_CAP]}")
+    return " ".join(told)
 
 
 def processor_name() -> str:
@@ -85,7 +121,16 @@ def processor_name() -> str:
 @cache
 def has_tiles() -> bool:
     """Whether the processor multiplies matrices in tiles (AMX)."""
-    return "amx_tile" in cpu_information().get("flags", "").split()
+    return "amx_tile" in instructions()
+
+
+def instructions() -> frozenset[str]:
+    """Flags of ``/proc/cpuinfo`` for what models are computed with, as far as the environment allows it."""
+    information = cpu_information()
+    flags = frozenset(information.get("flags", information.get("Features", "")).split())
+    sets, cap = list(_INSTRUCTION_SETS), os.environ.get(_CAP, "").upper()
+    beyond = sets[sets.index(cap) + 1 :] if cap in sets else []
+    return flags.difference(*(_INSTRUCTION_SETS[one] for one in beyond))
 
 
 def cpu_information() -> dict[str, str]:

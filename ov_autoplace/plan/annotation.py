@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import openvino as ov
 
-from ov_autoplace.devices.conditions import has_tiles, processor_name
+from ov_autoplace.devices.conditions import has_tiles, processor
 from ov_autoplace.devices.widths import Width
 from ov_autoplace.errors import DeviceError, PlacementError
 from ov_autoplace.graph.failing import can_crash_on_one_thread, halves_threads
@@ -191,4 +191,4 @@ def _text(model: ov.Model, key: str) -> str:
 
 def _compiler() -> str:
     """What decides how a model is compiled for a CPU."""
-    return f"OpenVINO {ov.get_version()} on {processor_name()}"
+    return f"OpenVINO {ov.get_version()} on {processor()}"

@@ -200,16 +200,27 @@ def test_a_generic_target_scales_with_the_threads_that_the_core_gives(unequal_pa
 
 
 @pytest.mark.parametrize(
-    ("allowed", "lanes"), [("", 16), ("avx2", 8), ("SSE41", 4), ("AVX512_CORE_BF16", 16)]
+    ("allowed", "precision", "share"),
+    [
+        ("", "f32", 1),
+        ("avx2", "f32", 1 / 2),
+        ("SSE41", "f32", 1 / 4),
+        ("AVX512_CORE_BF16", "f32", 1),
+        ("AVX512_CORE_BF16", "bf16", 1 / 4),
+        ("AVX512_CORE_VNNI", "bf16", 1 / 8 / 40),
+    ],
 )
-def test_a_generic_target_has_no_wider_vectors_than_the_environment_allows(monkeypatch, allowed, lanes):
-    told = {"flags": "avx2 avx512f", "cpu MHz": "2500"}
-    monkeypatch.setattr("ov_autoplace.cost.generic_target.cpu_information", lambda: told)
+def test_a_generic_target_counts_on_no_more_than_the_environment_allows(
+    monkeypatch, allowed, precision, share
+):
+    told = {"flags": "avx2 avx512f avx512_bf16 amx_tile amx_bf16", "cpu MHz": "2500"}
+    monkeypatch.setattr("ov_autoplace.devices.conditions.cpu_information", lambda: told)
     peaks = []
     for setting in (allowed, "ALL"):
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", setting)
-        peaks.append(generic_target(ov.Core(), ("CPU",)).devices[0].rate("matmul").per_second[0])
-    assert peaks[0] / peaks[1] == pytest.approx(lanes / 16)
+        target = generic_target(ov.Core(), ("CPU",), {"INFERENCE_PRECISION_HINT": precision})
+        peaks.append(target.devices[0].rate("matmul").per_second[0])
+    assert peaks[0] / peaks[1] == pytest.approx(share)
 
 
 def test_threads_have_to_be_woken_for_every_op(unequal_pair):

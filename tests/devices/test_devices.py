@@ -3,6 +3,8 @@ from __future__ import annotations
 import openvino as ov
 import pytest
 
+from ov_autoplace.devices import conditions
+from ov_autoplace.devices.conditions import machine_lines, measuring_conditions
 from ov_autoplace.devices.names import (
     device_properties,
     device_settings,
@@ -106,3 +108,17 @@ def test_devices_that_say_so_are_emulated_and_numbers_name_them():
     assert full_device_name(core, "NPU") == ""
     assert emulation(core, ("CPU", "NPU")) == ""
     assert emulation(core, ("GPU", "CPU")) == " (emulated: GPU)"
+
+
+def test_measurements_hold_for_one_processor_among_those_of_one_name(monkeypatch):
+    name = "Intel(R) Xeon(R) Processor"
+    seen = set()
+    for model, allowed in (("143", ""), ("173", ""), ("173", "AVX2")):
+        told = {"model name": name, "cpu family": "6", "model": model, "stepping": "1"}
+        monkeypatch.setattr(conditions, "cpu_information", lambda told=told: told)
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", allowed)
+        lines = measuring_conditions(ov.Core(), ("CPU",), {})
+        assert any(line.startswith(name) for line in lines)
+        assert lines[-1] in machine_lines(ov.Core(), ("CPU",))
+        seen.add(lines)
+    assert len(seen) == 3

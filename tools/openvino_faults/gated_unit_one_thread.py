@@ -14,7 +14,7 @@ from openvino import opset13 as ops
 
 
 def compile_it(threads: int) -> None:
-    """``swish(x A) * (x B)`` times ``C``, as in language models."""
+    """``gelu(x A) * (x B)`` times ``C``, as in language models."""
     random = np.random.default_rng(0)
 
     def matmul(value: ov.Node, size: int) -> ov.Node:
@@ -22,7 +22,7 @@ def compile_it(threads: int) -> None:
         return ops.matmul(value, weights, False, True)
 
     x = ops.parameter([1, 4, 256], np.float32)
-    unit = ops.multiply(ops.swish(matmul(x, 768)), matmul(x, 768))
+    unit = ops.multiply(ops.gelu(matmul(x, 768), "tanh"), matmul(x, 768))
     model = ov.Model([matmul(unit, 256)], [x])
     settings = {"INFERENCE_PRECISION_HINT": "bf16", "INFERENCE_NUM_THREADS": threads}
     ov.Core().compile_model(model, "CPU", settings)

@@ -18,7 +18,7 @@ def markdown(document: Mapping[str, Any]) -> str:
     lines = [
         "# What was measured",
         "",
-        "`make bench` wrote this page on an idle machine, and `benchmarks.json` with every ratio. Brackets",
+        "`make bench` wrote this page on idle machines, and `benchmarks.json` with every ratio. Brackets",
         "hold 95 % intervals. Ratios of times are below 1 where AUTOPLACE is faster.",
         "",
         *_rows(("", ""), [(key, str(value)) for key, value in document["head"].items()]),
@@ -33,7 +33,8 @@ def _section(name: str, section: Mapping[str, Any]) -> list[str]:
         return [f"## {name}", "", f"**Did not end**: {_escaped(section['failure'])}"]
     result = Result.from_dict(section["result"])
     shown = replace(result, tables=tuple(table for table in result.tables if table.published))
-    run = f"`{result.command}`: {section['seconds']:.0f} s at commit {section['commit']}"
+    _, processor, *_ = section["machine"].split(" | ")
+    run = f"`{result.command}`: {section['seconds']:.0f} s at commit {section['commit']}, {processor}"
     return [f"## {result.title}", "", run, *lines_of(shown)]
 
 

@@ -78,7 +78,8 @@ def test_without_heat_nothing_but_the_devices_is_ever_measured(world):
 def test_a_mix_is_found_by_a_policy_that_was_sure_of_one_device(world):
     optimum, seconds = best_of_chain(TRUE)
     assert seconds < 0.75 * chain_seconds(TRUE, (0,) * GROUPS)
-    result = world.tune(budget=120, settings=SETTINGS)
+    # With half of that, whether the policy learns it in time depends on how a processor rounds.
+    result = world.tune(budget=240, settings=SETTINGS)
     (model,) = result.models
     found = [line["measurement"] for line in world.lines("measured") if is_close(line, seconds)]
     assert found, optimum

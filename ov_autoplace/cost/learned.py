@@ -35,14 +35,15 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.files import read_arrays, write_atomically
+from ov_autoplace.cost.analytic import op_classes
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.errors import CheckpointError
 
-__all__ = ["CostNetwork", "Prediction", "shipped_network"]
+__all__ = ["CostNetwork", "Prediction", "kernels_of", "shipped_network"]
 
-SCHEMA = 3
+SCHEMA = 4
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
@@ -53,6 +54,10 @@ MOST_CORRECTION = 6.0
 _NEAR, _FAR = 0.06, 0.12
 # So many times a distance is the logarithm of the factor by which they were typically off there.
 _OFF_BY_DISTANCE = 4.0
+# The same of a model with an op that training has not seen. A device may have no fast kernel for it: f16 on
+# CPUs had none for transposed convolutions of one dimension, and estimates were 46 times too short.
+_OFF_BY_UNSEEN = 0.5
+_PLAIN = ("elementwise", "copy")  # classes of ops that every device has fast kernels for
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,7 @@ class CostNetwork:
     Attributes:
         weights: By name, each of all M members: ``float32[M, ...]``.
         op_types: Known op types; the embedding's first row is any other's.
+        kernels: What training has seen of :func:`kernels_of`.
         descriptors: Of the settings that were trained on, ``float32[S, len(DEVICE_FEATURES)]``.
         kinds: Row of each in the vectors of kinds, ``int32[S]``; the first row is any other's.
         about: How it was made, for whoever asks.
@@ -82,6 +88,7 @@ class CostNetwork:
 
     weights: Mapping[str, NDArray[np.float32]]
     op_types: tuple[str, ...]
+    kernels: frozenset[tuple[str, int]]
     descriptors: NDArray[np.float32]
     kinds: IntArray
     about: Mapping[str, Any]
@@ -89,7 +96,8 @@ class CostNetwork:
     @classmethod
     def untrained(cls, op_types: tuple[str, ...]) -> CostNetwork:
         """One that knows types of ops, and nothing else."""
-        return cls({}, op_types, np.empty((0, len(DEVICE_FEATURES)), np.float32), np.empty(0, np.int32), {})
+        descriptors = np.empty((0, len(DEVICE_FEATURES)), np.float32)
+        return cls({}, op_types, frozenset(), descriptors, np.empty(0, np.int32), {})
 
     @classmethod
     def load(cls, path: str | Path) -> CostNetwork:
@@ -109,7 +117,8 @@ class CostNetwork:
             weights = {k.removeprefix("weights."): v for k, v in arrays.items() if k.startswith("weights.")}
             descriptors = np.asarray(arrays["descriptors"], dtype=np.float32)
             kinds = np.asarray(arrays["kinds"], dtype=np.int32)
-            return cls(weights, tuple(card["op_types"]), descriptors, kinds, card["about"])
+            kernels = frozenset((str(op_type), int(rank)) for op_type, rank in card["kernels"])
+            return cls(weights, tuple(card["op_types"]), kernels, descriptors, kinds, card["about"])
         except (KeyError, ValueError, TypeError) as cause:
             raise CheckpointError(f"{path} is no network of costs: {cause}") from cause
 
@@ -142,7 +151,8 @@ class CostNetwork:
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
 
-        The less a device is like those that training has seen, the more this is doubted.
+        The less a device is like those that training has seen, the more this is doubted; and so is a model
+        with ops that training has not seen.
         """
         inputs = OpInputs.of(ops, device)
         distance, kind = self._nearest(device)
@@ -151,6 +161,8 @@ class CostNetwork:
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
         off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * distance
+        if not self.rows(ops.op_types).all() or not kernels_of(ops) <= self.kernels:
+            off += _OFF_BY_UNSEEN
         return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
 
     def save(self, path: str | Path) -> None:
@@ -163,6 +175,7 @@ class CostNetwork:
             "schema": SCHEMA,
             "features": [*OP_FEATURES, *DEVICE_FEATURES],
             "op_types": self.op_types,
+            "kernels": sorted(self.kernels),
             "about": self.about,
         }
         buffer = io.BytesIO()
@@ -194,6 +207,12 @@ class CostNetwork:
         out = (h @ w["head.1"] + w["head.1.bias"][:, None]).astype(np.float64)
         correction = np.clip(out[..., 0], -MOST_CORRECTION, MOST_CORRECTION)
         return correction, -np.logaddexp(0.0, -out[..., 1]), out[..., 2]
+
+
+def kernels_of(ops: OpGraph) -> frozenset[tuple[str, int]]:
+    """What chooses the kernels of ops that do more than move or combine elements: their types and ranks."""
+    classes = zip(ops.op_types, ops.shapes, op_classes(ops), strict=True)
+    return frozenset((op_type, len(shape)) for op_type, shape, own in classes if own not in _PLAIN)
 
 
 def _relu(x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from ov_autoplace._base.progress import Progress
 from ov_autoplace._version import __version__
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
-from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, Prediction
+from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, Prediction, kernels_of
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network
 from ov_autoplace.cost.target import DeviceProfile
@@ -30,7 +32,7 @@ from ov_autoplace.training.settings import CostSettings
 __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_costs"]
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
-_RARE = 3  # networks in which an op type has to occur to have a row of its own
+_RARE = 3  # networks in which an op type or a kernel has to occur to be learned
 # Weights of the parts of the loss. That of kinds has them say nothing that need not be said.
 _WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.5
 # Other work only makes a measurement longer, so a whole latency should be met where fewer than half of those
@@ -38,6 +40,9 @@ _WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.5
 _TOO_LONG, _TOO_SHORT = 1.2, 0.8
 _VALIDATION_SHARE = 10
 _WAYS = 4  # in which a device may be known, see ``CostSamples.known_of``
+
+
+_Seen = TypeVar("_Seen", str, tuple[str, int])
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +156,7 @@ def train_costs(
 
 
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
-    op_types = _vocabulary(samples)
+    op_types = tuple(_common(samples, attrgetter("op_types")))
     of_files, alike = _examples(samples, CostNetwork.untrained(op_types)), _alike(samples)
     networks = _balanced(of_files)
     members = []
@@ -177,7 +182,8 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         "measurements": sum(len(one.measurements) for one in samples),
         "devices": [setting.name for one in samples for setting in one.settings],
     }
-    return CostNetwork(weights, op_types, descriptors, kinds, about)
+    kernels = frozenset(_common(samples, kernels_of))
+    return CostNetwork(weights, op_types, kernels, descriptors, kinds, about)
 
 
 def _epochs(
@@ -225,13 +231,11 @@ def _alike(samples: Sequence[CostSamples]) -> Tensor:
     return torch.tensor([number.setdefault(own, len(number)) for own in settings])
 
 
-def _vocabulary(samples: Sequence[CostSamples]) -> tuple[str, ...]:
-    count: dict[str, int] = {}
-    for one in samples:
-        for network in one.networks:
-            for op_type in set(network.ops.op_types):
-                count[op_type] = count.get(op_type, 0) + 1
-    return tuple(sorted(op_type for op_type, networks in count.items() if networks >= _RARE))
+def _common(samples: Sequence[CostSamples], seen_in: Callable[[OpGraph], Iterable[_Seen]]) -> list[_Seen]:
+    """What occurs in enough networks to be learned, sorted."""
+    networks = [network for one in samples for network in one.networks]
+    count = Counter(seen for network in networks for seen in set(seen_in(network.ops)))
+    return sorted(seen for seen, times in count.items() if times >= _RARE)
 
 
 def _balanced(of_files: Sequence[Sequence[_Measured]]) -> list[_Measured]:

@@ -14,7 +14,7 @@ from collected import NETWORKS, networks, profile, target
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.estimate import class_factors, estimated_table, estimates, fitted_factors
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
-from ov_autoplace.cost.learned import CostNetwork
+from ov_autoplace.cost.learned import CostNetwork, kernels_of
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.table import ANALYTIC, LEARNED
 from ov_autoplace.cost.target import DeviceProfile
@@ -47,7 +47,9 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int
         name: 0.3 * random.standard_normal((members, *size), dtype=np.float32) for name, size in sizes.items()
     }
     known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
-    return CostNetwork(weights, TYPES, known, np.array([1, 2], np.int32), {"made": "by a test"})
+    return CostNetwork(
+        weights, TYPES, kernels_of(OPS), known, np.array([1, 2], np.int32), {"made": "by a test"}
+    )
 
 
 def unlike(device: DeviceProfile, times: int = 40) -> DeviceProfile:
@@ -195,6 +197,18 @@ def test_the_less_a_device_is_like_those_of_training_the_more_it_is_doubted(time
     distance = np.sqrt(np.square(descriptor(device) - descriptor(profile(2))).mean())
     own = np.exp(doubt @ found.seconds / found.seconds.sum())
     assert np.log(found.doubt) == pytest.approx(own + 4 * distance)
+
+
+def test_a_model_with_ops_that_training_has_not_seen_is_doubted():
+    network = random_network()
+    network.weights["head.1"][:] *= 0.1
+    network.weights["embedding"][:, 0] = network.weights["embedding"][:, -1]  # of ops that it does not know
+    assert ("MatMul", 2) in network.kernels
+    seen = network.predict(OPS, profile(2))
+    for without in ({"kernels": network.kernels - {("MatMul", 2)}}, {"op_types": TYPES[:-1]}):
+        found = replace(network, **without).predict(OPS, profile(2))
+        assert found.seconds == pytest.approx(seen.seconds)
+        assert np.log(found.doubt) == pytest.approx(np.log(seen.doubt) + 0.5)
 
 
 def test_what_was_counted_on_cpus_says_nothing_of_other_devices(known):

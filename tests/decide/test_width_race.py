@@ -298,6 +298,7 @@ def test_no_gated_unit_is_compiled_for_one_thread_where_matrices_have_tiles(two_
     gated = gated_unit()
     plain = prepare(zoo.build("resnet50", "small")).model
     bf16, f32 = ({"INFERENCE_PRECISION_HINT": precision} for precision in ("bf16", "f32"))
+    monkeypatch.setattr(conditions, "has_tiles", lambda: False)
     assert widths_for(machine(properties=bf16), "CPU", gated) == (Width(1),)
     monkeypatch.setattr(conditions, "has_tiles", lambda: True)
     assert widths_for(machine(properties=bf16), "CPU", gated) == ()

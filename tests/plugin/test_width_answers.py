@@ -140,6 +140,7 @@ def test_what_was_not_seen_to_compile_here_runs_in_the_calling_thread():
 
 def test_a_gated_unit_keeps_all_threads_where_one_would_crash_its_compiler(monkeypatch):
     given = annotated(gated_unit(), ONE)
+    monkeypatch.setattr(annotation, "has_tiles", lambda: False)
     assert annotated_placement(given).plan.width == ONE
     monkeypatch.setattr(annotation, "has_tiles", lambda: True)
     assert annotated_placement(given).plan.width is None

@@ -161,7 +161,7 @@ class CostNetwork:
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
         off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * distance
-        if not self.rows(ops.op_types).all() or not kernels_of(ops) <= self.kernels:
+        if not (self._row_of.keys() >= set(ops.op_types) and self.kernels >= kernels_of(ops)):
             off += _OFF_BY_UNSEEN
         return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
 

@@ -14,6 +14,7 @@ from typing import Any
 import openvino as ov
 
 from harness.process import Failure, commit, in_child
+from ov_autoplace.devices.conditions import processor_name
 
 PAIRS = {"alias": ("XCPU", "CPU"), "gpu": ("GPU", "CPU"), "cpu": ("CPU",)}
 """Devices by pair: the CPU plugin twice, on one thread and on two; the GPU plugin beside the CPU's; the CPU
@@ -63,15 +64,9 @@ def executor_of(pair: str) -> str:
 
 def machine_line() -> str:
     """Date, processor, core count, Python and OpenVINO versions."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass  # not Linux on x86: the platform's own word has to do
     cores = len(os.sched_getaffinity(0))
     python = platform.python_version()
-    return f"{date.today()} | {model}, {cores} cores | Python {python} | OpenVINO {ov.__version__}"
+    return f"{date.today()} | {processor_name()}, {cores} cores | Python {python} | OpenVINO {ov.__version__}"
 
 
 def head_of(command: str) -> dict[str, str]:

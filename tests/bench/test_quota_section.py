@@ -51,6 +51,7 @@ def test_bars_say_who_missed_them():
     assert {case.what: case.ratio for case in result.losing} == {"worse": 2.0, "small": 1.0}
 
 
+@pytest.mark.alone  # a quota of one core limits nobody who has no more
 def test_a_network_runs_in_a_group() -> None:
     arguments = {"name": "small/lstm_lm", "cores": 1.0, "seed": 0, "times": 1}
     try:

@@ -118,41 +118,52 @@ class CostSamples:
         """What a user may know of the device of a setting, and of the seconds of a launch there.
 
         That is what its targets say; and where other settings are of the same device and precision on more
-        threads, what follows from those for fewer threads.
+        threads, what follows from those for fewer threads. A calibration tells of its own hour, and is
+        brought to the fastest one as measurements are in :attr:`comparable`.
         """
-        own = self.settings[setting]
-        device = own.targets[0].devices[0]
-        known = [(target.devices[0], float(target.transfers.launch_seconds[0])) for target in own.targets]
-        wider = [
-            other
-            for other in self.settings
-            if (other.device, other.targets[0].devices[0].precision) == (own.device, device.precision)
-            and other.targets[0].devices[0].threads > device.threads
-        ]
-        if wider:
-            widest = max(wider, key=lambda other: other.targets[0].devices[0].threads)
-            known += [
-                (target.devices[0].on_threads(device.threads), float(target.transfers.launch_seconds[0]))
-                for target in widest.targets
-            ]
+        own = self.settings[setting].targets[0].devices[0]
+        device = self.settings[setting].device
+        known = self._told_of(setting)
+        threads = {
+            s: other.targets[0].devices[0].threads
+            for s, other in enumerate(self.settings)
+            if (other.device, other.targets[0].devices[0].precision) == (device, own.precision)
+        }
+        widest = max(threads, key=lambda s: threads[s])
+        if threads[widest] > own.threads:
+            known += [(wide.on_threads(own.threads), launch) for wide, launch in self._told_of(widest)]
         return known
 
+    def _told_of(self, setting: int) -> list[tuple[DeviceProfile, float]]:
+        """What the targets of a setting say."""
+        calibrated, *others = [
+            (target.devices[0], float(target.transfers.launch_seconds[0]))
+            for target in self.settings[setting].targets
+        ]
+        share = self._fastest_hour[setting]
+        return [(calibrated[0].slower(share), share * calibrated[1]), *others]
+
     @cached_property
-    def comparable(self) -> tuple[Measurement, ...]:
-        """All measurements, as long as they would have been in the fastest hour of their device.
+    def _fastest_hour(self) -> tuple[float, ...]:
+        """By setting, which share of its time anything takes in the fastest hour of its device.
 
         A shared machine is slower in one hour than in another, by what the reference model took when each
-        setting was calibrated. Without a reference, a measurement remains as it is.
+        setting was calibrated. Nothing is known of a setting without a reference.
         """
         fastest: dict[tuple[str, str, int], float] = {}
         for setting in self.settings:
             if setting.reference_seconds:
                 own = fastest.get(setting.without_hour, setting.reference_seconds)
                 fastest[setting.without_hour] = min(own, setting.reference_seconds)
-        share = [
+        return tuple(
             fastest[s.without_hour] / s.reference_seconds if s.reference_seconds else 1.0
             for s in self.settings
-        ]
+        )
+
+    @cached_property
+    def comparable(self) -> tuple[Measurement, ...]:
+        """All measurements, as long as they would have been in the fastest hour of their device."""
+        share = self._fastest_hour
         return tuple(
             replace(
                 m,

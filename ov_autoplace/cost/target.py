@@ -153,6 +153,15 @@ class DeviceProfile:
         overhead = max(self.op_overhead_seconds - saved, 0.0)
         return replace(self, rates=rates, op_overhead_seconds=overhead, threads=threads)
 
+    def slower(self, factor: float) -> DeviceProfile:
+        """The same device where everything takes ``factor`` times as long."""
+        return replace(
+            self,
+            rates=tuple(replace(rate, per_second=rate.per_second / factor) for rate in self.rates),
+            op_overhead_seconds=factor * self.op_overhead_seconds,
+            synchronisation_seconds=factor * self.synchronisation_seconds,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class RateSample:

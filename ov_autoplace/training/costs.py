@@ -34,7 +34,7 @@ __all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_co
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type or a kernel has to occur to be learned
 # Weights of the parts of the loss. That of kinds has them say nothing that need not be said.
-_WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.5
+_WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.02
 # Other work only makes a measurement longer, so a whole latency should be met where fewer than half of those
 # of other hours would lie: what is too long weighs more than what is too short.
 _TOO_LONG, _TOO_SHORT = 1.2, 0.8
@@ -47,9 +47,10 @@ _Seen = TypeVar("_Seen", str, tuple[str, int])
 
 @dataclass(frozen=True, eq=False)
 class _Example:
-    """One measurement as the network sees it, in a setting of all files."""
+    """One measurement as the network sees it, in a setting of all files, on a kind of device."""
 
     setting: int
+    kind: int
     inputs: OpInputs
     rows: IntArray
     kernel_of: IntArray
@@ -72,7 +73,7 @@ class _Model(nn.Module):
         # which is forgotten after training.
         self.speed = nn.Parameter(torch.zeros(len(alike)))
         self.alike = alike
-        width, kinds = settings.hidden, 2 + int(alike.max())
+        width, kinds = settings.hidden, _kind(1 + int(alike.max()), 0)
         self.kind, self.head_kind = (nn.Parameter(torch.zeros(kinds, width)) for _ in range(2))
         self.embedding = nn.Parameter(0.1 * torch.randn(types + 1, width))
         inputs = len(OP_FEATURES) + len(DEVICE_FEATURES)
@@ -122,6 +123,14 @@ class _Model(nn.Module):
         return {name: value.detach().numpy().astype(np.float32) for name, value in named.items()}
 
 
+def _kind(alike: int, way: int) -> int:
+    """Row in the vectors of kinds of a device that is known in one of the ways; row 0 is any other's.
+
+    A calibration and what a device tells of itself differ by what only the vectors can tell.
+    """
+    return 1 + _WAYS * alike + way
+
+
 def _layer(width: int) -> dict[str, nn.Parameter]:
     parts = {
         part: nn.Parameter(torch.randn(width, width) / math.sqrt(width)) for part in ("self", "in", "out")
@@ -157,7 +166,8 @@ def train_costs(
 
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:
     op_types = tuple(_common(samples, attrgetter("op_types")))
-    of_files, alike = _examples(samples, CostNetwork.untrained(op_types)), _alike(samples)
+    alike = _alike(samples)
+    of_files = _examples(samples, alike.tolist(), CostNetwork.untrained(op_types))
     networks = _balanced(of_files)
     members = []
     for member in range(settings.members):
@@ -173,7 +183,9 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
     settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
     known = [one.known_of(s) for one, s in settings_of]
     descriptors = np.stack([descriptor(device) for of_setting in known for device, _ in of_setting])
-    kinds = np.repeat(1 + alike.numpy().astype(np.int32), [len(of_setting) for of_setting in known])
+    kinds = [
+        _kind(own, way) for own, ways in zip(alike.tolist(), known, strict=True) for way in range(len(ways))
+    ]
     about = {
         "package": __version__,
         "settings": asdict(settings),
@@ -183,7 +195,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         "devices": [setting.name for one in samples for setting in one.settings],
     }
     kernels = frozenset(_common(samples, kernels_of))
-    return CostNetwork(weights, op_types, kernels, descriptors, kinds, about)
+    return CostNetwork(weights, op_types, kernels, descriptors, np.array(kinds, dtype=np.int32), about)
 
 
 def _epochs(
@@ -224,7 +236,7 @@ def _epochs(
 def _alike(samples: Sequence[CostSamples]) -> Tensor:
     """A number for each setting of all files, ``int64[S]``; those that differ only in their hour share it.
 
-    It tells what kind of device a setting is.
+    With the way in which the device is known, it tells the kind.
     """
     number: dict[tuple[int, tuple[str, str, int]], int] = {}
     settings = [(n, setting.without_hour) for n, one in enumerate(samples) for setting in one.settings]
@@ -251,7 +263,9 @@ def _balanced(of_files: Sequence[Sequence[_Measured]]) -> list[_Measured]:
     return found
 
 
-def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list[_Measured]]:
+def _examples(
+    samples: Sequence[CostSamples], alike: Sequence[int], network: CostNetwork
+) -> list[list[_Measured]]:
     """By file, network and setting, what each profile makes of it that a user may have of the device."""
     found: list[list[_Measured]] = []
     before = 0
@@ -261,11 +275,12 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
             ops = one.networks[measurement.network].ops
             if not len(measurement.kernel_seconds) or not len(ops):
                 continue
-            rows = network.rows(ops.op_types)
+            rows, setting = network.rows(ops.op_types), before + measurement.setting
             by_network[measurement.network].append(
                 [
                     _Example(
-                        before + measurement.setting,
+                        setting,
+                        _kind(alike[setting], way),
                         OpInputs.of(ops, device),
                         rows,
                         measurement.kernel_of,
@@ -273,7 +288,7 @@ def _examples(samples: Sequence[CostSamples], network: CostNetwork) -> list[list
                         measurement.seconds,
                         launch,
                     )
-                    for device, launch in one.known_of(measurement.setting)
+                    for way, (device, launch) in enumerate(one.known_of(measurement.setting))
                 ]
             )
         found.append([settings for settings in by_network if settings])
@@ -297,7 +312,7 @@ def _loss(
             inputs = example.inputs.disturbed(random, settings.noise, settings.dropout)
             examples.append(replace(example, inputs=inputs))
             group.append(number)
-            kinds.append(1 + int(model.alike[example.setting]) if is_told else 0)
+            kinds.append(example.kind if is_told else 0)
     offsets = np.cumsum([0, *(len(e.rows) for e in examples)])
     rows = torch.from_numpy(np.concatenate([e.rows for e in examples]))
     values = torch.from_numpy(np.concatenate([e.inputs.values for e in examples]))

@@ -112,6 +112,27 @@ def test_measurements_are_as_long_as_in_the_fastest_hour():
             np.testing.assert_allclose(own.kernel_seconds, other.kernel_seconds)
 
 
+def test_a_calibration_of_a_slow_hour_says_what_one_of_the_fastest_hour_would():
+    both = in_two_hours(1.25, [1.0] * len(NETWORKS))
+    calibrated, told = zip(*(own.targets for own in both.settings), strict=True)
+    slow = [
+        replace(target, devices=(target.devices[0].slower(1.25),)) if "later" in own.device else target
+        for own, target in zip(both.settings, calibrated, strict=True)
+    ]
+    settings = tuple(
+        replace(own, targets=targets)
+        for own, targets in zip(both.settings, zip(slow, told, strict=True), strict=True)
+    )
+    found = replace(both, settings=settings)
+    half = len(settings) // 2
+    for number in range(half):
+        first, later = found.known_of(number), found.known_of(half + number)
+        for (one, _), (other, _) in zip(first, later, strict=True):
+            assert other.rate("matmul").at(np.ones(1)) == pytest.approx(one.rate("matmul").at(np.ones(1)))
+            assert other.op_overhead_seconds == pytest.approx(one.op_overhead_seconds)
+        assert later[0][1] == pytest.approx(first[0][1] / 1.25)  # which is left as slow as it was
+
+
 def test_without_a_reference_measurements_remain_as_they_are():
     both = in_two_hours(1.25, [1.0] * len(NETWORKS), reference=0.0)
     assert [m.seconds for m in both.comparable] == [m.seconds for m in both.measurements]

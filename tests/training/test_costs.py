@@ -13,7 +13,7 @@ from collected import NETWORKS, networks, profile, samples_of
 torch = pytest.importorskip("torch")
 
 from ov_autoplace.cost.features import OpInputs  # noqa: E402
-from ov_autoplace.cost.samples import CostSamples  # noqa: E402
+from ov_autoplace.cost.samples import CostSamples, Setting  # noqa: E402
 from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
 from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, default_implementation  # noqa: E402
 from ov_autoplace.training.costs import _balanced, _Model, is_validation, judge, part, train_costs  # noqa: E402
@@ -108,6 +108,27 @@ def test_what_other_work_made_longer_counts_less_than_what_nothing_disturbed():
     )
     factors = judge(samples_of(networks(12, first=500)), network).factors
     assert np.median(factors) < np.log(1.09)
+
+
+def test_by_what_a_device_tells_wrongly_of_itself_is_learned_of_its_kind():
+    """Its calibration is right, and the two are told apart by the rate of copies alone."""
+
+    def with_a_slow_claim(setting: Setting) -> Setting:
+        device = setting.targets[0].devices[0].slower(2.0)
+        rates = [replace(r, per_second=r.per_second / 1.3 ** (r.op_class == "copy")) for r in device.rates]
+        told = replace(setting.targets[1], devices=(replace(device, rates=tuple(rates)),))
+        return replace(setting, targets=(setting.targets[0], told))
+
+    def collected(count: int, first: int = 0) -> CostSamples:
+        samples = samples_of(networks(count, first))
+        return replace(samples, settings=tuple(map(with_a_slow_claim, samples.settings)))
+
+    network = train_costs(
+        [collected(40)], CostSettings(members=1, hidden=32, epochs=30, networks_per_step=2, threads=1)
+    )
+    for known in (0, 1):
+        factors = judge(collected(12, first=500), network, known).factors
+        assert abs(np.median(factors)) < np.log(1.1)
 
 
 def test_the_same_seed_gives_the_same_bits():

@@ -8,8 +8,8 @@ does not run by itself. Ops exchange messages along the edges of the model, both
     correction, gate, doubt = relu(h W_1 + b_1 + head kind) W_2 + b_2
 
 What was learned of a kind of device alone, of its processor, threads and precision, and of what is known of
-it, a calibration or what it tells of itself, are the two vectors of that kind. Training often leaves them out,
-so that the network can do without them on what it has not seen.
+it, a calibration or what it tells of itself, are the two vectors of that kind. Training often leaves them
+out, so that the network can do without them on what it has not seen.
 
 Doubt is the logarithm of how far the logarithm of the whole is off, as the mean over its ops by their time.
 

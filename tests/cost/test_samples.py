@@ -10,7 +10,7 @@ import pytest
 
 from collected import NETWORKS, samples_of
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.cost.samples import CostSamples, Setting
 from ov_autoplace.cost.target import THREAD_SCALING
 from ov_autoplace.errors import TrainingError
 
@@ -114,15 +114,15 @@ def test_measurements_are_as_long_as_in_the_fastest_hour():
 
 def test_a_calibration_of_a_slow_hour_says_what_one_of_the_fastest_hour_would():
     both = in_two_hours(1.25, [1.0] * len(NETWORKS))
-    calibrated, told = zip(*(own.targets for own in both.settings), strict=True)
-    slow = [
-        replace(target, devices=(target.devices[0].slower(1.25),)) if "later" in own.device else target
-        for own, target in zip(both.settings, calibrated, strict=True)
-    ]
-    settings = tuple(
-        replace(own, targets=targets)
-        for own, targets in zip(both.settings, zip(slow, told, strict=True), strict=True)
-    )
+
+    def calibrated_in_its_hour(setting: Setting) -> Setting:
+        if "later" not in setting.device:
+            return setting
+        calibrated, told = setting.targets
+        slow = replace(calibrated, devices=(calibrated.devices[0].slower(1.25),))
+        return replace(setting, targets=(slow, told))
+
+    settings = tuple(map(calibrated_in_its_hour, both.settings))
     found = replace(both, settings=settings)
     half = len(settings) // 2
     for number in range(half):

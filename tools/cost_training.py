@@ -32,7 +32,8 @@ from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Network
 from ov_autoplace.cost.target import DeviceProfile
 from ov_autoplace.decide.outlook import MOST_DOUBT, SURELY_FASTER, SURELY_SLOWER
-from ov_autoplace.training.costs import is_validation, judge, part, train_costs
+from ov_autoplace.training.costs import train_costs
+from ov_autoplace.training.judging import is_validation, judge
 from ov_autoplace.training.settings import CostSettings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,7 +142,7 @@ def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
     for one in samples:
         for m in one.comparable:
             ops, runs = one.networks[m.network].ops, m.kernel_of >= 0
-            for device, _ in one.known_of(m.setting):
+            for device, _ in one.known[m.setting]:
                 kernels = Kernels.of(ops, device)
                 own = kernels.inputs.seconds
                 of_kernel = np.bincount(m.kernel_of[runs], own[runs], len(m.kernel_seconds))
@@ -210,9 +211,9 @@ def without_a_third(collected: Sequence[CostSamples]) -> Iterator[tuple[CostNetw
         def is_left_out(network: Network, third: int = third) -> bool:
             return network.family != "random" and zlib.crc32(network.family.encode()) % _THIRDS == third
 
-        training = [part(one, lambda network: not is_left_out(network)) for one in collected]
+        training = [one.part(lambda network: not is_left_out(network)) for one in collected]
         trained = train_costs(training, CostSettings(members=1, threads=1), progress=_print_progress)
-        yield trained, [part(one, is_left_out) for one in collected]
+        yield trained, [one.part(is_left_out) for one in collected]
 
 
 def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, float]]:
@@ -223,7 +224,7 @@ def shares(samples: CostSamples, network: CostNetwork) -> list[tuple[float, floa
     """
     runs: dict[tuple[int, str, str], list[tuple[int, DeviceProfile, float]]] = {}
     for m in samples.comparable:
-        setting, device = samples.settings[m.setting], samples.known_of(m.setting)[-1][0]
+        setting, device = samples.settings[m.setting], samples.known[m.setting][-1][0]
         runs.setdefault((m.network, setting.device, device.precision), []).append(
             (device.threads or 0, device, m.seconds)
         )
@@ -283,7 +284,7 @@ def main(arguments: list[str]) -> None:
         return
     rivals: dict[str, Rival] = {"roofline": None, "network": CostNetwork.load(given.network)}
     if given.rivals:
-        training = [part(one, lambda network: not is_validation(network)) for one in collected]
+        training = [one.part(lambda network: not is_validation(network)) for one in collected]
         alone = CostSettings(seed=given.seed, layers=0)
         rivals |= {
             "a factor by type": ByType(training),
@@ -291,7 +292,7 @@ def main(arguments: list[str]) -> None:
             "without messages": train_costs(training, alone, progress=_print_progress),
         }
     for one in collected:
-        show(f"validation of {one.settings[0].device}", part(one, is_validation), rivals)
+        show(f"validation of {one.settings[0].device}", one.part(is_validation), rivals)
     for path in held_out:
         show(path.stem, CostSamples.load(path), rivals)
 

@@ -35,19 +35,20 @@ def pretrain(
     That tenth is not trained on. Needs the packages of the extra `train`.
     """
     with extra_needed("train", "training", TrainingError):
-        from ov_autoplace.training.costs import is_validation, judge, part, train_costs
+        from ov_autoplace.training.costs import train_costs
     import numpy as np
 
     from ov_autoplace.cost.samples import CostSamples
+    from ov_autoplace.training.judging import is_validation, judge
 
     check_file(output)
     check_distinct([output], files)
     samples = [CostSamples.load(path) for path in files]
-    training = [part(one, lambda network: not is_validation(network)) for one in samples]
+    training = [one.part(lambda network: not is_validation(network)) for one in samples]
     with made_folder(output.parent), progress_bar() as progress:
         network = train_costs(training, CostSettings(**settings), progress=progress)
         network.save(output)
-    factors = np.concatenate([judge(part(one, is_validation), network).factors for one in samples])
+    factors = np.concatenate([judge(one.part(is_validation), network).factors for one in samples])
     typical = float(np.exp(np.median(np.abs(factors)))) if len(factors) else None
     about = network.about
     if as_json:

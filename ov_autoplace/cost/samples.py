@@ -9,7 +9,7 @@ array, and ``FIELD.sizes`` says how many belong to each.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from ov_autoplace.cost.target import DeviceProfile, Target
 from ov_autoplace.cost.target_json import target_of_text, target_text
 from ov_autoplace.errors import TrainingError
 
-__all__ = ["CostSamples", "Measurement", "Network", "Setting"]
+__all__ = ["CostSamples", "Known", "Measurement", "Network", "Setting"]
 
 _SCHEMA = 1
 _NETWORK = {
@@ -42,6 +42,9 @@ _NETWORK = {
 }
 _MEASUREMENT = {"kernel_of": np.int32, "kernel_seconds": np.float32, "kernel_nodes": np.int32}
 _ONE_EACH = ("network", "setting", "seconds", "spread")
+
+Known = list[tuple[DeviceProfile, float]]
+"""Devices as they may be known, and the seconds of a launch on each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +117,17 @@ class CostSamples:
     settings: tuple[Setting, ...] = ()
     measurements: tuple[Measurement, ...] = ()
 
-    def known_of(self, setting: int) -> list[tuple[DeviceProfile, float]]:
-        """What a user may know of the device of a setting, and of the seconds of a launch there.
+    @cached_property
+    def known(self) -> tuple[Known, ...]:
+        """By setting, what a user may know of its device, and of the seconds of a launch there.
 
         That is what its targets say; and where other settings are of the same device and precision on more
         threads, what follows from those for fewer threads. A calibration tells of its own hour, and is
         brought to the fastest one as measurements are in :attr:`comparable`.
         """
+        return tuple(map(self._known_of, range(len(self.settings))))
+
+    def _known_of(self, setting: int) -> Known:
         own = self.settings[setting].targets[0].devices[0]
         device = self.settings[setting].device
         known = self._told_of(setting)
@@ -134,7 +141,7 @@ class CostSamples:
             known += [(wide.on_threads(own.threads), launch) for wide, launch in self._told_of(widest)]
         return known
 
-    def _told_of(self, setting: int) -> list[tuple[DeviceProfile, float]]:
+    def _told_of(self, setting: int) -> Known:
         """What the targets of a setting say."""
         calibrated, *others = [
             (target.devices[0], float(target.transfers.launch_seconds[0]))
@@ -190,6 +197,18 @@ class CostSamples:
     def names(self) -> frozenset[str]:
         """Names of the networks."""
         return frozenset(network.name for network in self.networks)
+
+    def part(self, keep: Callable[[Network], bool]) -> CostSamples:
+        """The measurements of some of the networks."""
+        kept = [n for n, network in enumerate(self.networks) if keep(network)]
+        position = {n: i for i, n in enumerate(kept)}
+        return CostSamples(
+            tuple(self.networks[n] for n in kept),
+            self.settings,
+            tuple(
+                replace(m, network=position[m.network]) for m in self.measurements if m.network in position
+            ),
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the file.

@@ -1,15 +1,13 @@
-"""Training the network of costs on what was collected, and judging it beside the roofline."""
+"""Training the network of costs on what was collected."""
 
 from __future__ import annotations
 
 import math
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
 from operator import attrgetter
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,17 +17,15 @@ from torch import Tensor, nn
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.progress import Progress
 from ov_autoplace._version import __version__
-from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
-from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, Prediction, kernels_of
+from ov_autoplace.cost.learned import MOST_CORRECTION, CostNetwork, kernels_of
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.samples import CostSamples, Measurement, Network
-from ov_autoplace.cost.target import DeviceProfile
+from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
 from ov_autoplace.training.settings import CostSettings
 
-__all__ = ["Judgement", "Predictor", "is_validation", "judge", "part", "train_costs"]
+__all__ = ["train_costs"]
 
 _DISPATCH = 0.5e-6  # seconds below which a kernel's time is noise of the counters
 _RARE = 3  # networks in which an op type or a kernel has to occur to be learned
@@ -38,8 +34,7 @@ _WHOLE, _RATIO, _DOUBT, _FINE, _SPEED, _KINDS = 1.0, 0.5, 0.1, 0.5, 1.0, 0.02
 # Other work only makes a measurement longer, so a whole latency should be met where fewer than half of those
 # of other hours would lie: what is too long weighs more than what is too short.
 _TOO_LONG, _TOO_SHORT = 1.2, 0.8
-_VALIDATION_SHARE = 10
-_WAYS = 4  # in which a device may be known, see ``CostSamples.known_of``
+_WAYS = 4  # in which a device may be known, see ``CostSamples.known``
 
 
 _Seen = TypeVar("_Seen", str, tuple[str, int])
@@ -180,8 +175,7 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
                 progress(done, settings.members * settings.epochs, f"loss {loss:.4f}")
         members.append(model.weights())
     weights = {name: np.stack([member[name] for member in members]) for name in members[0]}
-    settings_of = [(one, s) for one in samples for s in range(len(one.settings))]
-    known = [one.known_of(s) for one, s in settings_of]
+    known = [of_setting for one in samples for of_setting in one.known]
     descriptors = np.stack([descriptor(device) for of_setting in known for device, _ in of_setting])
     kinds = [
         _kind(own, way) for own, ways in zip(alike.tolist(), known, strict=True) for way in range(len(ways))
@@ -288,7 +282,7 @@ def _examples(
                         measurement.seconds,
                         launch,
                     )
-                    for way, (device, launch) in enumerate(one.known_of(measurement.setting))
+                    for way, (device, launch) in enumerate(one.known[measurement.setting])
                 ]
             )
         found.append([settings for settings in by_network if settings])
@@ -360,107 +354,3 @@ def _loss(
     apart = (model.kind.square() + model.head_kind.square()).sum(dim=1).mean()
     compared = _RATIO * ratio + _DOUBT * doubting
     return whole + compared + _SPEED * slowness.square().mean() + _KINDS * apart
-
-
-def part(samples: CostSamples, keep: Callable[[Network], bool]) -> CostSamples:
-    """The measurements of some of the networks."""
-    kept = [n for n, network in enumerate(samples.networks) if keep(network)]
-    position = {n: i for i, n in enumerate(kept)}
-    measurements = [m for m in samples.measurements if m.network in position]
-    return CostSamples(
-        tuple(samples.networks[n] for n in kept),
-        samples.settings,
-        tuple(replace(m, network=position[m.network]) for m in measurements),
-    )
-
-
-def is_validation(network: Network) -> bool:
-    """Whether a network is one of the tenth that choices are made by, and that is not trained on."""
-    return zlib.crc32(network.name.encode()) % _VALIDATION_SHARE == 0
-
-
-@dataclass(frozen=True, eq=False)
-class Judgement:
-    """How far predictions are off, over M measurements.
-
-    Attributes:
-        factors: Natural logarithm of predicted over measured latency, ``float64[M]``.
-        ranks: Rank correlation (Spearman) over the kernels of each, ``float64[M]``; nan where there are few.
-        ratios: Error of the logarithm of the ratio between two settings of one network on one device,
-            ``float64[P]``.
-        regrets: What the width takes that is predicted to be fastest, over what the fastest one takes, of
-            each network and precision, ``float64[Q]``.
-    """
-
-    factors: FloatArray
-    ranks: FloatArray
-    ratios: FloatArray
-    regrets: FloatArray
-
-    def summary(self) -> dict[str, float]:
-        """Typical factor, 90th percentile of the error, worst factor, rank, error of ratios, and regret."""
-        off = np.abs(self.factors)
-        return {
-            "typical": float(np.exp(np.median(off))),
-            "p90_error": float(np.exp(np.quantile(off, 0.9)) - 1),
-            "worst": float(np.exp(off.max())),
-            "rank": float(np.nanmedian(self.ranks)),
-            "ratio_error": float(np.exp(np.median(self.ratios)) - 1) if len(self.ratios) else math.nan,
-            "regret": float(np.exp(np.log(self.regrets).mean())) if len(self.regrets) else math.nan,
-            "worst_regret": float(self.regrets.max(initial=1.0)),
-        }
-
-
-class Predictor(Protocol):
-    """What predicts costs."""
-
-    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
-        """What ops take on a device, with the launch left out."""
-
-
-def judge(
-    samples: CostSamples,
-    network: Predictor | None,
-    known: int = 0,
-    settings: Sequence[int] | None = None,
-) -> Judgement:
-    """Compare predictions with what was measured, in the least disturbed hour of each network.
-
-    Args:
-        samples: What was measured.
-        network: Whose predictions, a network's or a rival's; ``None`` = the roofline's.
-        known: What is known of the device, by its position in ``CostSamples.known_of``: 0 = it was
-            calibrated as it is set up, 1 = what it tells of itself, 2 and 3 = the same of all threads alone.
-        settings: Positions of the settings to judge; all when ``None``.
-    """
-    from scipy.stats import spearmanr
-
-    factors, ranks = [], []
-    of_network: dict[tuple[int, str], list[float]] = {}
-    choices: dict[tuple[int, str, str], list[tuple[float, float]]] = {}
-    for m in samples.undisturbed:
-        if settings is not None and m.setting not in settings:
-            continue
-        profiles = samples.known_of(m.setting)
-        ops = samples.networks[m.network].ops
-        device, launch = profiles[known if known < len(profiles) else known - len(profiles)]
-        seconds = (
-            Roofline.of(ops, device).seconds if network is None else network.predict(ops, device).seconds
-        )
-        factor = math.log((float(seconds.sum()) + launch) / m.seconds)
-        factors.append(factor)
-        ranks.append(_rank(spearmanr, seconds, m))
-        own = m.network, samples.settings[m.setting].without_hour[0]
-        of_network.setdefault(own, []).append(factor)
-        choices.setdefault((*own, device.precision), []).append((m.seconds * math.exp(factor), m.seconds))
-    ratios = [abs(one - other) for of_one in of_network.values() for one, other in combinations(of_one, 2)]
-    regrets = [min(of)[1] / min(seconds for _, seconds in of) for of in choices.values() if len(of) > 1]
-    return Judgement(*(np.array(one) for one in (factors, ranks, ratios, regrets)))
-
-
-def _rank(spearmanr: Callable[..., Any], seconds: FloatArray, m: Measurement) -> float:
-    runs = m.kernel_of >= 0
-    predicted = np.bincount(m.kernel_of[runs], weights=seconds[runs], minlength=len(m.kernel_seconds))
-    if len(predicted) < 4 or np.ptp(predicted) == 0 or np.ptp(m.kernel_seconds) == 0:
-        return math.nan
-    return float(spearmanr(predicted, m.kernel_seconds)[0])

@@ -55,8 +55,8 @@ def test_of_fewer_threads_is_known_what_follows_from_all_of_them():
     samples = samples_of(NETWORKS)
     names = [setting.name for setting in samples.settings]
     wide, narrow = (names.index(f"a CPU, {threads} threads, f32") for threads in (2, 1))
-    assert len(samples.known_of(wide)) == len(samples.settings[wide].targets)
-    calibrated, *_, followed = samples.known_of(narrow)
+    assert len(samples.known[wide]) == len(samples.settings[wide].targets)
+    calibrated, *_, followed = samples.known[narrow]
     assert calibrated[0].threads == followed[0].threads == 1
     there = samples.settings[wide].targets[-1].devices[0]
     assert followed[0].rate("matmul").at(np.ones(1))[0] == pytest.approx(
@@ -126,7 +126,7 @@ def test_a_calibration_of_a_slow_hour_says_what_one_of_the_fastest_hour_would():
     found = replace(both, settings=settings)
     half = len(settings) // 2
     for number in range(half):
-        first, later = found.known_of(number), found.known_of(half + number)
+        first, later = found.known[number], found.known[half + number]
         for (one, _), (other, _) in zip(first, later, strict=True):
             assert other.rate("matmul").at(np.ones(1)) == pytest.approx(one.rate("matmul").at(np.ones(1)))
             assert other.op_overhead_seconds == pytest.approx(one.op_overhead_seconds)

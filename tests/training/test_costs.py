@@ -16,7 +16,8 @@ from ov_autoplace.cost.features import OpInputs  # noqa: E402
 from ov_autoplace.cost.samples import CostSamples, Setting  # noqa: E402
 from ov_autoplace.errors import OptionError, TrainingError  # noqa: E402
 from ov_autoplace.policy.networks.messages import IMPLEMENTATIONS, Topology, default_implementation  # noqa: E402
-from ov_autoplace.training.costs import _balanced, _Model, is_validation, judge, part, train_costs  # noqa: E402
+from ov_autoplace.training.costs import _balanced, _Model, train_costs  # noqa: E402
+from ov_autoplace.training.judging import is_validation, judge  # noqa: E402
 from ov_autoplace.training.settings import CostSettings  # noqa: E402
 
 SMALL = CostSettings(members=2, hidden=16, epochs=4, threads=1)
@@ -152,7 +153,7 @@ def test_without_layers_every_op_is_predicted_by_itself():
 
 def test_a_tenth_of_the_networks_is_kept_for_validation_with_its_measurements():
     samples = samples_of(networks(100))
-    kept, rest = part(samples, is_validation), part(samples, lambda network: not is_validation(network))
+    kept, rest = samples.part(is_validation), samples.part(lambda network: not is_validation(network))
     assert 3 <= len(kept.networks) <= 20
     assert {*kept.names} | {*rest.names} == {*samples.names}
     assert not {*kept.names} & {*rest.names}

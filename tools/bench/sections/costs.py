@@ -19,7 +19,7 @@ from ov_autoplace.cost.estimate import class_factors, seconds_by_class
 from ov_autoplace.cost.learned import CostNetwork
 from ov_autoplace.cost.samples import CostSamples, Measurement
 from ov_autoplace.cost.target import DeviceProfile
-from ov_autoplace.training.costs import Predictor, is_validation, judge, part
+from ov_autoplace.training.judging import Predictor, is_validation, judge
 
 _KNOWN = ("calibrated", "as it tells of itself")
 _FEW, _DRAWS = 10, 5  # networks that correct the others, and how often they are drawn
@@ -88,7 +88,7 @@ def corrected(samples: CostSamples, predictor: Predictor | None, known: int, see
     random, found = np.random.default_rng(seed), []
     runs_of: dict[tuple[str, str, int], list[tuple[Measurement, DeviceProfile, float]]] = {}
     for m in samples.undisturbed:
-        profiles = samples.known_of(m.setting)
+        profiles = samples.known[m.setting]
         if known < len(profiles):
             runs_of.setdefault(samples.settings[m.setting].without_hour, []).append((m, *profiles[known]))
     for runs in runs_of.values():
@@ -123,5 +123,5 @@ def _judged(path: Path) -> tuple[str, CostSamples]:
     samples = CostSamples.load(path)
     if path.stem.startswith(HELD_OUT):
         return f"{path.stem}, {len(samples.networks)}", samples
-    samples = part(samples, is_validation)
+    samples = samples.part(is_validation)
     return f"a tenth of {path.stem}, {len(samples.networks)}", samples

@@ -1,8 +1,9 @@
 """Networks of random blocks, written out as converters write them: to learn from what ops cost.
 
-A network reads an image ``[1, C, H, W]``, tokens ``[1, T, C]`` or rows ``[N, C]`` and goes through blocks
-that are drawn with their sizes, widths and variants. No network that has a name comes out; every pattern that
-converters write for common layers does, in surroundings that no published network has.
+A network reads an image ``[1, C, H, W]``, tokens ``[1, T, C]``, rows ``[N, C]``, or a signal or volume
+``[1, C, sides...]``, and goes through blocks that are drawn with their sizes, widths and variants. No network
+that has a name comes out; every pattern that converters write for common layers does, in surroundings that no
+published network has.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 import openvino as ov
 
 from networks.builder import Node
-from networks.random_blocks import any_rank, images, rows, tokens
+from networks.random_blocks import any_rank, grids, images, rows, tokens
 from networks.random_blocks.drawn import Drawn
 from networks.variation import chance, pick
 
@@ -21,9 +22,9 @@ __all__ = ["random_blocks"]
 def random_blocks(seed: int, weight_type: type = np.float32) -> ov.Model:
     """One network; the same seed gives the same one."""
     d = Drawn(seed, weight_type)
-    kind = pick(d.random, ("image", "image", "tokens", "tokens", "rows"))
+    kind = pick(d.random, ("image", "image", "tokens", "tokens", "rows", "grid"))
     depth = int(np.exp(d.random.uniform(np.log(2), np.log(14 if d.scale == 1 else 28))))
-    blocks = {"image": images, "tokens": tokens, "rows": rows}[kind]
+    blocks = {"image": images, "tokens": tokens, "rows": rows, "grid": grids}[kind]
     y = blocks.begin(d)
     ends: list[Node] = []
     # A few kinds make up a network, which repeats them.

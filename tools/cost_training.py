@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.features import OpInputs
 from ov_autoplace.cost.learned import CostNetwork, Prediction
 from ov_autoplace.cost.op_graph import OpGraph
@@ -152,20 +151,7 @@ def _measured(samples: Sequence[CostSamples]) -> Iterator[Measured]:
                 yield kernels, by_head > 0, by_head
 
 
-class AsUsed:
-    """A network on devices like those that it learned from, and the roofline elsewhere."""
-
-    def __init__(self, network: CostNetwork) -> None:
-        self._network = network
-
-    def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
-        """As the network's."""
-        if self._network.knows(device):
-            return self._network.predict(ops, device)
-        return Prediction(Roofline.of(ops, device).seconds, 1.0)
-
-
-Rival = CostNetwork | ByType | Boosted | AsUsed | None
+Rival = CostNetwork | ByType | Boosted | None
 
 
 def show(title: str, samples: CostSamples, rivals: Mapping[str, Rival]) -> None:
@@ -197,7 +183,7 @@ def show_unseen(collected: Mapping[str, CostSamples], held_out: Sequence[Path], 
         own = path.stem.removeprefix(HELD_OUT)
         others = [samples for kind, samples in collected.items() if kind != own]
         trained = train_costs(others, CostSettings(seed=seed, members=1, threads=1), progress=_print_progress)
-        rivals: dict[str, Rival] = {"roofline": None, "as used": AsUsed(trained), "everywhere": trained}
+        rivals: dict[str, Rival] = {"roofline": None, "network": trained}
         show(f"{path.stem}, not trained on", CostSamples.load(path), rivals)
 
 

@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
 from ov_autoplace._base.files import read_arrays, write_atomically
-from ov_autoplace.cost.analytic import op_classes
+from ov_autoplace.cost.analytic import Roofline, op_classes
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
 from ov_autoplace.cost.op_graph import OpGraph
-from ov_autoplace.cost.target import DeviceProfile
+from ov_autoplace.cost.target import MEASURED, OP_CLASSES, DeviceProfile
 from ov_autoplace.errors import CheckpointError
 
 __all__ = ["CostNetwork", "Prediction", "kernels_of", "shipped_network"]
@@ -48,11 +48,14 @@ SCHEMA = 4
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
-# Distances from the nearest descriptor of training, as root mean squares over the features. Two calibrations
-# of one processor are up to 0.05 apart. Of two kinds of processors that were left out of training, networks
-# were nearer than the roofline on 83 of 99 settings from 0.06 to 0.13. Farther away are CPUs of more threads
-# than training saw, on half of whose settings the roofline is nearer.
-_NEAR, _FAR = 0.06, 0.12
+# Distance from the nearest descriptor of training up to which a device is of that kind, as a root mean square
+# over the features. Two calibrations of one processor are up to 0.05 apart.
+_NEAR = 0.06
+# Distance at which the network and the roofline of a CPU count the same. The roofline of what a device tells
+# of itself is far off, that of a calibration is better: a network of AMD's processors alone estimated Intel's
+# best where it counted 0.75 to 1, 0.75 and 0.5, up to a distance of 0.06, to 0.12 and farther away, by what
+# they tell, and 0.25 to 1, 0.5 and 0.25 by their calibrations.
+_EQUAL_TOLD, _EQUAL_CALIBRATED = 0.3, 0.1
 # So many times a distance is the logarithm of the factor by which they were typically off there.
 _OFF_BY_DISTANCE = 4.0
 # The same of a model with an op that training has not seen. A device may have no fast kernel for it: f16 on
@@ -132,9 +135,8 @@ class CostNetwork:
         return np.array([self._row_of.get(op_type, 0) for op_type in op_types], dtype=np.int64)
 
     def knows(self, device: DeviceProfile) -> bool:
-        """Whether training has seen anything like a device."""
-        # How far is too far was counted on CPUs only.
-        return self._nearest(device)[0] <= (_FAR if device.threads else _NEAR)
+        """Whether it can say anything of a device: of every CPU, and of others that training has seen."""
+        return bool(len(self.descriptors)) and (device.threads > 0 or self._nearest(device)[0] <= _NEAR)
 
     def kind(self, device: DeviceProfile) -> int:
         """Row of a device in the vectors of kinds; 0 where training has not seen it."""
@@ -152,8 +154,8 @@ class CostNetwork:
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
 
-        The less a device is like those that training has seen, the more this is doubted; and so is a model
-        with ops that training has not seen.
+        The less a device is like those that training has seen, the nearer the whole is to the roofline, and
+        the more it is doubted; and so is a model with ops that training has not seen.
         """
         inputs = OpInputs.of(ops, device)
         distance, kind = self._nearest(device)
@@ -161,6 +163,9 @@ class CostNetwork:
         seconds = inputs.seconds * np.exp(correction + gate)
         total = float(seconds.sum())
         share = seconds / total if total > 0 else seconds
+        if not kind and total > 0:
+            roofline = float(Roofline.of(ops, device).seconds.sum())
+            seconds = seconds * (roofline / total) ** _weight_of_roofline(device, distance)
         off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * distance
         if not (self._row_of.keys() >= set(ops.op_types) and self.kernels >= kernels_of(ops)):
             off += _OFF_BY_UNSEEN
@@ -208,6 +213,12 @@ class CostNetwork:
         out = (h @ w["head.1"] + w["head.1.bias"][:, None]).astype(np.float64)
         correction = np.clip(out[..., 0], -MOST_CORRECTION, MOST_CORRECTION)
         return correction, -np.logaddexp(0.0, -out[..., 1]), out[..., 2]
+
+
+def _weight_of_roofline(device: DeviceProfile, distance: float) -> float:
+    """What the roofline counts beside the network, of 1, at a distance from all that training has seen."""
+    is_calibrated = device.rate(OP_CLASSES[0]).source.startswith(MEASURED)
+    return distance / (distance + (_EQUAL_CALIBRATED if is_calibrated else _EQUAL_TOLD))
 
 
 def kernels_of(ops: OpGraph) -> frozenset[tuple[str, int]]:

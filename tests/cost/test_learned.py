@@ -11,6 +11,7 @@ import pytest
 from openvino import opset13 as ops
 
 from collected import NETWORKS, networks, profile, target
+from ov_autoplace._base.arrays import FloatArray
 from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.estimate import class_factors, estimated_table, estimates, fitted_factors
 from ov_autoplace.cost.features import DEVICE_FEATURES, OP_FEATURES, OpInputs, descriptor
@@ -165,22 +166,42 @@ def test_a_checkpoint_for_something_else_is_refused(tmp_path, change, said):
         CostNetwork.load(tmp_path / "other.npz")
 
 
-@pytest.mark.parametrize(("device", "kind"), [(profile(1), 1), (profile(2), 2), (unlike(profile(2), 5), 0)])
-def test_what_was_learned_of_a_kind_of_device_is_said_of_that_kind(device, kind):
-    network = random_network()
-    assert network.kind(device) == kind
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_was_learned_of_a_kind_of_device_is_said_of_that_kind(threads):
+    network, device = random_network(), profile(threads)
+    assert network.kind(device) == threads
+    np.testing.assert_allclose(network.predict(OPS, device).seconds, learned(network, device, kind=threads))
+
+
+def learned(network: CostNetwork, device: DeviceProfile, kind: int) -> FloatArray:
+    """What the network alone says."""
     inputs = OpInputs.of(OPS, device)
     correction, gate, _ = (one.mean(axis=0) for one in network.forward(inputs, kind))
-    np.testing.assert_allclose(
-        network.predict(OPS, device).seconds, inputs.seconds * np.exp(correction + gate)
-    )
+    return inputs.seconds * np.exp(correction + gate)
 
 
-def test_a_device_unlike_all_is_estimated_by_its_roofline(known):
+@pytest.mark.parametrize("source", ["assumed", "measured"])
+def test_the_less_a_cpu_is_like_those_of_training_the_more_its_roofline_counts(source):
+    network, counts = random_network(), []
+    for times in (5, 10, 40):
+        device = unlike(profile(2), times)
+        device = replace(device, rates=tuple(replace(rate, source=source) for rate in device.rates))
+        assert network.knows(device)
+        assert network.kind(device) == 0
+        alone, found = learned(network, device, kind=0), network.predict(OPS, device).seconds
+        np.testing.assert_allclose(found / found.sum(), alone / alone.sum())
+        roofline = Roofline.of(OPS, device).seconds.sum()
+        counts.append(np.log(found.sum() / alone.sum()) / np.log(roofline / alone.sum()))
+    assert 0 < counts[0] < counts[1] < counts[2] < 1
+    # A calibration's roofline is trusted sooner than what is assumed of any CPU.
+    assert (counts[0] > 0.4) == (source == "measured")
+
+
+def test_another_device_than_a_cpu_that_is_unlike_all_is_estimated_by_its_roofline(known):
     graph = extract(random_model(3))
     [near] = estimates(graph, [profile(2)])
     assert near.source == LEARNED
-    far = unlike(profile(2))
+    far = replace(unlike(profile(2)), threads=0)
     [other] = estimates(graph, [far])
     assert (other.source, other.doubt) == (ANALYTIC, 1.0)
     assert other.total == pytest.approx(Roofline.of(networks(1, 3)[0].ops, far).seconds.sum())
@@ -211,13 +232,8 @@ def test_a_model_with_ops_that_training_has_not_seen_is_doubted():
         assert np.log(found.doubt) == pytest.approx(np.log(seen.doubt) + 0.5)
 
 
-def test_what_was_counted_on_cpus_says_nothing_of_other_devices(known):
-    assert known.knows(unlike(profile(1), 5))
-    assert not known.knows(replace(unlike(profile(1), 5), threads=0))
-
-
 def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):
-    far = unlike(profile(2))
+    far = replace(unlike(profile(2)), threads=0)
     found = estimates(extract(random_model(3)), [profile(2), far])
     assert [one.source for one in found] == [ANALYTIC, ANALYTIC]
 
@@ -245,7 +261,7 @@ def test_the_shipped_network_can_be_used():
 
 def test_factors_are_those_by_which_whole_models_differ_from_their_estimates():
     graphs = [extract(random_model(seed)) for seed in range(12)]
-    device = unlike(profile(2))
+    device = replace(unlike(profile(2)), threads=0)  # its roofline
     wanted = {"matmul": 2.0, "elementwise": 0.5}
     truth = replace(device, factors=wanted)
     runs = [(graph, estimates(graph, [truth])[0].total) for graph in graphs]

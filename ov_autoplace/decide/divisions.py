@@ -154,15 +154,17 @@ def could_win(
     """
     assert division.device is not None
     assert division.lanes is not None
+    whole = total_seconds(table, division.device)
     if factor is None:
-        whole = total_seconds(table, division.device)
         share = Cores.of_this_process().all / division.lanes.width.threads
         narrow = narrow_seconds(
             whole, nodes, share, SYNCHRONISATION_SECONDS, 0.0, _LEAST_SCALING, _MOST_WAITING
         )
         factor = narrow / whole if whole > 0 else 1.0
-    lanes = with_lanes(table, division.device, division.lanes.count, factor)
-    return optimism * listed_seconds(lanes) < (1 - MINIMAL_GAIN) * best
+    listed = listed_seconds(with_lanes(table, division.device, division.lanes.count, factor))
+    # Where lanes have little to do at once, what is gained is that of a lane's threads alone.
+    least = (1 - MINIMAL_GAIN) * factor * whole
+    return listed < least and optimism * listed < (1 - MINIMAL_GAIN) * best
 
 
 def listed_seconds(table: CostTable) -> float:

@@ -36,7 +36,7 @@ class Estimate:
         kernels: How many kernels the device is taken to run.
         work: Part of the seconds in which the device does more than begin kernels.
         doubt: By which factor the total is typically off; 1 where nobody knows.
-        source: ``learned``, or ``analytic`` on a device that is unlike all that were learned from.
+        source: ``learned``, or ``analytic`` on GPUs and NPUs unlike those that were learned from.
     """
 
     seconds: FloatArray

@@ -51,10 +51,10 @@ MOST_CORRECTION = 6.0
 # Distance from the nearest descriptor of training up to which a device is of that kind, as a root mean square
 # over the features. Two calibrations of one processor are up to 0.05 apart.
 _NEAR = 0.06
-# Distance at which the network and the roofline of a CPU count the same. The roofline of what a device tells
-# of itself is far off, that of a calibration is better: a network of AMD's processors alone estimated Intel's
-# best where it counted 0.75 to 1, 0.75 and 0.5, up to a distance of 0.06, to 0.12 and farther away, by what
-# they tell, and 0.25 to 1, 0.5 and 0.25 by their calibrations.
+# Distance at which the network and the roofline of a CPU count the same. The roofline of what a device
+# tells of itself is far off, that of a calibration is better. With a network of AMD's processors alone,
+# estimates of Intel's were best where the network counted 0.75 to 1 up to a distance of 0.06, 0.75 up to
+# 0.12 and 0.5 farther away, by what they tell, and 0.25 to 1, 0.5 and 0.25 by their calibrations.
 _EQUAL_TOLD, _EQUAL_CALIBRATED = 0.3, 0.1
 # So many times a distance is the logarithm of the factor by which they were typically off there.
 _OFF_BY_DISTANCE = 4.0

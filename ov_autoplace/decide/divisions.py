@@ -163,8 +163,7 @@ def could_win(
         factor = narrow / whole if whole > 0 else 1.0
     listed = listed_seconds(with_lanes(table, division.device, division.lanes.count, factor))
     # Where lanes have little to do at once, what is gained is that of a lane's threads alone.
-    least = (1 - MINIMAL_GAIN) * factor * whole
-    return listed < least and optimism * listed < (1 - MINIMAL_GAIN) * best
+    return listed < (1 - MINIMAL_GAIN) * min(best / optimism, factor * whole)
 
 
 def listed_seconds(table: CostTable) -> float:

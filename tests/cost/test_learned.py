@@ -232,6 +232,11 @@ def test_a_model_with_ops_that_training_has_not_seen_is_doubted():
         assert np.log(found.doubt) == pytest.approx(np.log(seen.doubt) + 0.5)
 
 
+def test_what_was_counted_on_cpus_says_nothing_of_other_devices(known):
+    assert known.knows(unlike(profile(1), 5))
+    assert not known.knows(replace(unlike(profile(1), 5), threads=0))
+
+
 def test_devices_that_are_compared_are_estimated_by_one_yardstick(known):
     far = replace(unlike(profile(2)), threads=0)
     found = estimates(extract(random_model(3)), [profile(2), far])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +21,9 @@ _SCALES = (1.0, 1.0, 0.3, 0.12)
 
 LARGEST_TENSOR = 1 << 22
 """Elements of what a block writes out between its ops, at most."""
+
+LARGEST_FLOPS = 3e8
+"""Work of one convolution, at most."""
 
 
 class Drawn:
@@ -65,6 +69,13 @@ class Drawn:
     def conv(self, x: Node, channels: int, kernel: int, **settings: object) -> ov.Node:
         """A convolution with weights of its own."""
         return self.net.conv(x, channels, kernel, name=f"conv{self.serial()}", **settings)
+
+    def channels(self, x: Node, kernel: int, most: int = 512) -> int:
+        """Output channels of a convolution, so few that it is not too much work."""
+        _, inputs, *sides = dims_of(x)
+        wanted = self.size(8, most)
+        able = LARGEST_FLOPS / (2 * inputs * math.prod(sides) * kernel ** len(sides))
+        return max(4, min(wanted, int(able) // 4 * 4))
 
     def groups(self, inputs: int, outputs: int) -> int:
         """Groups of a convolution between so many channels: mostly one."""

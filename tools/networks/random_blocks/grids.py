@@ -8,10 +8,8 @@ from openvino import opset15 as ops
 
 from networks.builder import Node
 from networks.random_blocks.any_rank import pointwise
-from networks.random_blocks.drawn import LARGEST_TENSOR, Block, Drawn, dims_of
+from networks.random_blocks.drawn import LARGEST_FLOPS, LARGEST_TENSOR, Block, Drawn, dims_of
 from networks.variation import chance, pick
-
-_LARGEST_FLOPS = 3e8  # of one convolution
 
 
 def begin(d: Drawn) -> Node:
@@ -24,16 +22,14 @@ def begin(d: Drawn) -> Node:
 
 
 def _bounded(d: Drawn, x: Node, kernel: int, most: int = 256) -> int:
-    """Output channels that keep a convolution below some work."""
-    _, channels, *sides = dims_of(x)
-    able = _LARGEST_FLOPS / (2 * channels * math.prod(sides) * kernel ** len(sides))
-    return max(4, min(d.size(8, most), int(able) // 4 * 4, LARGEST_TENSOR // math.prod(sides)))
+    """Output channels that keep a convolution below some work, and what it writes below some size."""
+    return max(4, min(d.channels(x, kernel, most), LARGEST_TENSOR // math.prod(dims_of(x)[2:])))
 
 
 def _is_heavy(x: Node, kernel: int) -> bool:
     """Whether a convolution that keeps the channels would be too much work."""
     _, channels, *sides = dims_of(x)
-    return 2 * channels**2 * math.prod(sides) * kernel ** len(sides) > _LARGEST_FLOPS
+    return 2 * channels**2 * math.prod(sides) * kernel ** len(sides) > LARGEST_FLOPS
 
 
 def _kernel(d: Drawn, x: Node) -> int:

@@ -9,8 +9,6 @@ from networks.random_blocks.any_rank import pointwise
 from networks.random_blocks.drawn import Block, Drawn, dims_of
 from networks.variation import chance, pick
 
-_LARGEST_FLOPS = 3e9
-
 
 def begin(d: Drawn) -> Node:
     side, channels = d.size(8, 160), pick(d.random, (1, 3, 3, 3, d.size(4, 64)))
@@ -20,18 +18,10 @@ def begin(d: Drawn) -> Node:
     return d.usual(d.conv(x, d.size(8, 64), pick(d.random, (3, 3, 5, 7)), stride=pick(d.random, (1, 2))))
 
 
-def _bounded(d: Drawn, x: Node, kernel: int) -> int:
-    """Output channels that keep a convolution below some work."""
-    _, channels, height, width = dims_of(x)
-    wanted = d.size(8, 512)
-    most = _LARGEST_FLOPS / (2 * kernel * kernel * channels * height * width) / 10
-    return max(4, min(wanted, int(most) // 4 * 4))
-
-
 def _plain(d: Drawn, x: Node) -> Node:
     kernel = pick(d.random, (1, 1, 3, 3, 3, 5))
     stride = 2 if min(dims_of(x)[2:]) >= 8 and chance(d.random, 0.25) else 1
-    channels = _bounded(d, x, kernel)
+    channels = d.channels(x, kernel)
     y = d.conv(x, channels, kernel, stride=stride, groups=d.groups(dims_of(x)[1], channels))
     if chance(d.random, 0.15):  # a normalisation that was not folded into the weights
         channels = dims_of(y)[1]
@@ -56,7 +46,7 @@ def _inverted(d: Drawn, x: Node) -> Node:
     y = d.usual(d.conv(y, inner, pick(d.random, (3, 5, 7)), groups=inner, stride=stride))
     if chance(d.random, 0.4):
         y = _squeeze(d, y)
-    out = channels if stride == 1 else _bounded(d, y, 1)
+    out = channels if stride == 1 else d.channels(y, 1)
     y = d.conv(y, out, 1, gain=0.2)
     return d.named(ops.add(y, x)) if stride == 1 else y
 
@@ -81,7 +71,7 @@ def _branches(d: Drawn, x: Node) -> Node:
 
 def _plain_same(d: Drawn, x: Node) -> Node:
     kernel = pick(d.random, (1, 3, 3, 5))
-    return d.usual(d.conv(x, min(_bounded(d, x, kernel), 128), kernel))
+    return d.usual(d.conv(x, min(d.channels(x, kernel), 128), kernel))
 
 
 def _pooled(d: Drawn, x: Node) -> Node:
@@ -129,7 +119,7 @@ def _enlarged(d: Drawn, x: Node) -> Node:
         )
     mode = pick(d.random, ("nearest", "linear_onnx"))
     y = ops.interpolate(x, d.number([2.0, 2.0]), mode, "scales", axes=d.ints([2, 3]))
-    return d.usual(d.conv(d.named(y), min(_bounded(d, y, 3), channels), 3))
+    return d.usual(d.conv(d.named(y), min(d.channels(y, 3), channels), 3))
 
 
 def _gated_image(d: Drawn, x: Node) -> Node:

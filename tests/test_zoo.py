@@ -15,6 +15,7 @@ from model_checks import random_inputs
 from networks import recurrent, relative_attention
 from networks.builder import NetworkBuilder
 from networks.random_blocks import random_blocks
+from networks.random_blocks.drawn import Drawn
 from transformers_kinds import drawn
 
 
@@ -200,12 +201,28 @@ def test_random_blocks_run_and_a_seed_fixes_them(seed: int, core: ov.Core) -> No
     assert [value.shape for value in outputs.values()] == [tuple(port.shape) for port in model.outputs]
 
 
+def test_few_rows_go_through_wide_layers() -> None:
+    d = Drawn(0, np.float32)
+    assert max(d.rows(256) for _ in range(100)) > 8
+    d.with_few_rows()
+    assert max(d.rows(256) for _ in range(100)) <= 8
+    assert min(d.width(4, 512) for _ in range(100)) >= 128
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("family", ["bert", "mistral", "t5", "vit_mae", "resnet", "wav2vec2"])
 def test_a_drawn_network_has_the_shapes_that_its_seed_draws(family: str) -> None:
     first, again, other = (drawn.drawn(family, seed) for seed in (3, 3, 4))
     assert not first.is_dynamic()
     assert shaped(first) == shaped(again) != shaped(other)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("family", ["bert", "mistral", "t5"])
+def test_a_drawn_network_reads_few_tokens_where_it_is_asked_for(family: str) -> None:
+    for seed in (3, 4, 5):
+        few, usual = (drawn.drawn(family, seed, is_asked) for is_asked in (True, False))
+        assert few.input(0).shape[1] < min(8, usual.input(0).shape[1])
 
 
 def test_the_two_towers_meet_only_in_the_last_op() -> None:

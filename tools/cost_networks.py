@@ -38,6 +38,7 @@ HELD_OUT = "held out"
 
 _MOST_FLOPS, _MOST_WEIGHT_BYTES = 4e9, 400e6
 _ZOO_EVERY = 4  # one network of the zoo for so many
+_FEW_TOKENS_EVERY = 3  # likewise of those of the transformers library
 
 
 def training_networks(count: int, seed: int) -> Iterator[NamedModel]:
@@ -61,12 +62,13 @@ def training_networks(count: int, seed: int) -> Iterator[NamedModel]:
 def transformers_networks(count: int, seed: int) -> Iterator[NamedModel]:
     """Families of the transformers library in turns; what takes long to measure is left out."""
     for number in range(seed, seed + count):
-        yield from _drawn(drawn.FAMILIES[number % len(drawn.FAMILIES)], number, "transformers")
+        family = drawn.FAMILIES[number % len(drawn.FAMILIES)]
+        yield from _drawn(family, number, "transformers", number % _FEW_TOKENS_EVERY == 0)
 
 
-def _drawn(family: str, number: int, kind: str) -> Iterator[NamedModel]:
+def _drawn(family: str, number: int, kind: str, few_tokens: bool = False) -> Iterator[NamedModel]:
     """A network of the transformers library, if it can be made and does not take long to measure."""
-    model = _made(family, partial(drawn.drawn, family, number))
+    model = _made(family, partial(drawn.drawn, family, number, few_tokens))
     if model is not None and _is_quick(extract(model)):
         yield NamedModel(f"{family}-{number}", f"{kind}: {family}", model)
 

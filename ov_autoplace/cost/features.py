@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.cost.analytic import op_roofline
+from ov_autoplace.cost.analytic import op_roofline, read_weights
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
 
@@ -21,6 +21,7 @@ __all__ = ["DEVICE_FEATURES", "OP_FEATURES", "OpInputs", "descriptor"]
 
 _VECTOR = 16  # elements that CPUs of the widest vectors compute at once, and blocks of channels in memory
 _TIME_SCALE = 5  # of logarithms of times
+_SMALL_CACHE = 1 << 16  # bytes, less than the cache of any core
 
 _PRECISIONS = ("f32", "f16", "bf16", "i64", "i32", "i8", "u8", "boolean")
 _LIGHT, _HEAVY = 1e5, 1e8  # work of an op, flop or bytes, at which a device's rates are told
@@ -30,7 +31,7 @@ OP_FEATURES = (
     *("log_last", "log_second", "log_first", "log_intensity", "begins_kernel", "log_readers", "log_operands"),
     *("log_run_length", "filled_last", "filled_second"),
     *(f"is_{precision}" for precision in _PRECISIONS),
-    *("log_arithmetic", "log_memory", "log_kernel", "log_model_weights", "log_model_ops"),
+    *("log_arithmetic", "log_memory", "log_kernel", "log_weights_per_thread", "log_model_ops"),
 )
 """One column each of what an op shows."""
 
@@ -81,6 +82,8 @@ class OpInputs:
         head = ops.head
         kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
         unit = _unit_of(_op_seconds(device))
+        # Whether they fit the cache of a core decides how fast they are read.
+        weights_per_thread = float(read_weights(ops).sum()) / max(device.threads, 1)
         columns = [
             _log(ops.flops, 10),
             _log(ops.weight_bytes, 10),
@@ -97,7 +100,7 @@ class OpInputs:
             *(_filled(_dimension(ops, axis)) for axis in (-1, 1)),
             *(np.array([own == precision for own in ops.precisions]) for precision in _PRECISIONS),
             *(np.log(times / unit + 0.01) / _TIME_SCALE for times in (arithmetic, memory, kernel)),
-            np.full(N, math.log1p(float(ops.weight_bytes.sum())) / 20),
+            np.full(N, math.log1p(weights_per_thread / _SMALL_CACHE) / 2),
             np.full(N, math.log1p(N) / 5),
         ]
         own = np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)

@@ -49,12 +49,14 @@ HELD_OUT = (
 """Types that nothing is trained on: a fifth of those that were added last, by a checksum of their names."""
 
 
-def drawn(family: str, seed: int) -> ov.Model:
+def drawn(family: str, seed: int, few_tokens: bool = False) -> ov.Model:
     """A network with static shapes, sizes that a seed draws, and random weights.
 
     Args:
         family: One of :data:`FAMILIES`, or of :data:`HELD_OUT`.
         seed: Of sizes and weights.
+        few_tokens: It reads less than eight, as a decoder does at each step: then reading the weights is most
+            of the work.
 
     Raises:
         Exception: Whatever the library or the conversion says where sizes do not fit the family.
@@ -78,7 +80,7 @@ def drawn(family: str, seed: int) -> ov.Model:
     config.use_cache = False
     torch.manual_seed(seed)
     network = transformers.AutoModel.from_config(config)
-    return converted(network, _inputs(network, sizes, random))
+    return converted(network, _inputs(network, sizes, random, few_tokens))
 
 
 def _sizes(random: np.random.Generator) -> dict[str, Any]:
@@ -153,7 +155,7 @@ def _fitted(default: Any, size: Any, share: float) -> Any:
     return [int(share * one) for one in default] if size is None else [min(size, one) for one in default]
 
 
-def _inputs(network: Any, sizes: dict[str, Any], random: np.random.Generator) -> Inputs:
+def _inputs(network: Any, sizes: dict[str, Any], random: np.random.Generator, few_tokens: bool) -> Inputs:
     if network.main_input_name == "pixel_values":
         return image(sizes["image_size"])
     length = float(random.uniform())
@@ -161,4 +163,4 @@ def _inputs(network: Any, sizes: dict[str, Any], random: np.random.Generator) ->
         return floats("input_values", int(1000 * 16**length))
     taken = inspect.signature(network.forward).parameters
     names = [name for name in ("input_ids", "attention_mask", "decoder_input_ids") if name in taken]
-    return tokens(*names, count=int(4 * 50**length))
+    return tokens(*names, count=int(8**length if few_tokens else 4 * 50**length))

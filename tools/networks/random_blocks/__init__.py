@@ -18,11 +18,15 @@ from networks.variation import chance, pick
 
 __all__ = ["random_blocks"]
 
+_FEW_ROWS_SHARE = 0.25  # of networks that read tokens or rows
+
 
 def random_blocks(seed: int, weight_type: type = np.float32) -> ov.Model:
     """One network; the same seed gives the same one."""
     d = Drawn(seed, weight_type)
     kind = pick(d.random, ("image", "image", "tokens", "tokens", "rows", "grid"))
+    if kind in ("tokens", "rows") and chance(np.random.default_rng((seed, 79)), _FEW_ROWS_SHARE):
+        d.with_few_rows()
     depth = int(np.exp(d.random.uniform(np.log(2), np.log(14 if d.scale == 1 else 28))))
     blocks = {"image": images, "tokens": tokens, "rows": rows, "grid": grids}[kind]
     y = blocks.begin(d)

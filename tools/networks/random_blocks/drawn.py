@@ -18,6 +18,7 @@ _UNARY = ("abs", "ceiling", "cos", "elu", "erf", "exp", "floor", "gelu", "hswish
 _UNARY += ("mish", "negative", "relu", "sigmoid", "sin", "softplus", "softsign", "sqrt_abs", "swish", "tanh")
 # Sizes are at most this share of the largest. What small networks take is mostly the beginning of kernels.
 _SCALES = (1.0, 1.0, 0.3, 0.12)
+_FEW_ROWS, _WIDE = 8, (128, 1024)
 
 LARGEST_TENSOR = 1 << 22
 """Elements of what a block writes out between its ops, at most."""
@@ -34,6 +35,11 @@ class Drawn:
         self.scale = float(pick(np.random.default_rng((seed, 78)), _SCALES))
         self.net = NetworkBuilder(seed, weight_type)
         self.count = 0
+        self.has_few_rows = False
+
+    def with_few_rows(self) -> None:
+        """Few rows go through wide layers, as in a decoder: reading the weights is most of the work."""
+        self.scale, self.has_few_rows = 1.0, True
 
     def scoped(self, block: Block, x: Node) -> Node:
         """Apply a block under a name of its own."""
@@ -52,6 +58,15 @@ class Drawn:
         value = int(np.exp(self.random.uniform(np.log(low), np.log(high))))
         step = multiple if multiple > 1 else 8 if value >= 16 and chance(self.random, 0.8) else 1
         return max(step, value // step * step)
+
+    def rows(self, most: int) -> int:
+        """How many rows or tokens a network reads."""
+        return self.size(1, _FEW_ROWS if self.has_few_rows else most)
+
+    def width(self, low: int, high: int, multiple: int = 1) -> int:
+        """Of what a network makes of each row."""
+        low, high = _WIDE if self.has_few_rows else (low, high)
+        return self.size(low, high, multiple)
 
     def number(self, value: float) -> ov.Node:
         """A scalar constant."""

@@ -11,11 +11,11 @@ from networks.variation import chance, pick
 
 
 def begin(d: Drawn) -> Node:
-    return d.net.input("rows", (d.size(1, 512), d.size(4, 512)))
+    return d.net.input("rows", (d.rows(512), d.width(4, 512)))
 
 
 def _layer(d: Drawn, x: Node) -> Node:
-    y = d.usual(d.dense(x, d.size(8, 1024)))
+    y = d.usual(d.dense(x, d.width(8, 1024)))
     return d.normed(y) if chance(d.random, 0.2) else y
 
 

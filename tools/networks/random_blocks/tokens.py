@@ -15,7 +15,7 @@ _LARGEST_WEIGHTS = 1 << 24  # elements of the weights of experts, as they are st
 
 
 def begin(d: Drawn) -> Node:
-    length, width = d.size(1, 256), d.size(16, 512, pick(d.random, (8, 16, 32)))
+    length, width = d.rows(256), d.width(16, 512, pick(d.random, (8, 16, 32)))
     if chance(d.random, 0.5):
         ids = d.net.input("ids", (1, length), np.int64)
         x = d.net.embedding(ids, d.size(50, 5000), width, name="words")

@@ -138,6 +138,14 @@ def test_a_disturbed_device_shows_other_times_and_the_same_ops():
     np.testing.assert_array_equal(same.edges, inputs.edges)
 
 
+def test_threads_share_the_weights_that_they_read():
+    column = OP_FEATURES.index("log_weights_per_thread")
+    ops = replace(OPS, weight_bytes=np.full(len(OPS), 1e6))
+    alone, shared = (np.expm1(2.0 * OpInputs.of(ops, profile(n)).values[:, column]) for n in (1, 2))
+    assert alone.min() == alone.max() > 0  # of the whole model
+    np.testing.assert_allclose(alone, 2 * shared, rtol=1e-4)
+
+
 def test_a_checkpoint_comes_back_from_its_file(tmp_path):
     made = random_network()
     made.save(tmp_path / "costs.npz")

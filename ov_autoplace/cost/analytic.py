@@ -35,7 +35,6 @@ __all__ = [
     "group_seconds",
     "op_classes",
     "op_roofline",
-    "read_weights",
     "target_table",
 ]
 
@@ -63,9 +62,6 @@ _CLASSES: dict[str, tuple[str, float]] = {
     "GroupConvolution": (_DEPTHWISE, 1.0),
     "GroupConvolutionBackpropData": (_DEPTHWISE, 0.7),
 }
-
-# Ops that read some rows of a table.
-_LOOKING_UP = frozenset({"Gather", "GatherElements", "GatherND", "EmbeddingBagOffsets", "EmbeddingBagPacked"})
 
 _INTEGER_PRECISIONS = frozenset({"i8", "u8", "i4", "u4"})
 
@@ -139,7 +135,7 @@ class Roofline:
     def of(cls, ops: OpGraph, device: DeviceProfile) -> Roofline:
         """The roofline of a device."""
         head, copy = ops.head, device.rate("copy")
-        weights = np.bincount(head, weights=read_weights(ops), minlength=len(ops))
+        weights = np.bincount(head, weights=ops.read_weights, minlength=len(ops))
         exchanged = _exchanged_bytes(ops, head)
         total = weights.sum(keepdims=True)
         memory = weights / copy.at(total) + exchanged / copy.at(exchanged)
@@ -168,16 +164,10 @@ def op_roofline(ops: OpGraph, device: DeviceProfile) -> tuple[FloatArray, FloatA
     """Arithmetic, memory traffic and overhead of each op as if nothing were fused, ``float64[N]`` each."""
     copy = device.rate("copy")
     moved = ops.input_bytes + ops.output_bytes
-    weights = read_weights(ops)
+    weights = ops.read_weights
     memory = weights / copy.at(weights.sum(keepdims=True)) + moved / copy.at(moved)
     overhead = np.maximum(ops.steps, 1) * device.op_overhead_seconds
     return _arithmetic_seconds(ops, device), memory, np.asarray(overhead, dtype=np.float64)
-
-
-def read_weights(ops: OpGraph) -> FloatArray:
-    """Bytes of constant data that an inference reads, ``float64[N]``: of a table, some rows."""
-    looks_up = np.array([op_type in _LOOKING_UP for op_type in ops.op_types], dtype=np.bool_)
-    return np.where(looks_up, np.minimum(ops.weight_bytes, ops.output_bytes), ops.weight_bytes)
 
 
 def _exchanged_bytes(ops: OpGraph, head: IntArray) -> FloatArray:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ov_autoplace._base.arrays import FloatArray, IntArray
-from ov_autoplace.cost.analytic import op_roofline, read_weights
+from ov_autoplace.cost.analytic import op_roofline
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile
 
@@ -83,7 +83,7 @@ class OpInputs:
         kernel = np.bincount(head, weights=np.maximum(arithmetic, memory), minlength=N)[head]
         unit = _unit_of(_op_seconds(device))
         # Whether they fit the cache of a core decides how fast they are read.
-        weights_per_thread = float(read_weights(ops).sum()) / max(device.threads, 1)
+        weights_per_thread = float(ops.read_weights.sum()) / max(device.threads, 1)
         columns = [
             _log(ops.flops, 10),
             _log(ops.weight_bytes, 10),

@@ -31,6 +31,9 @@ Tanh
 """
 _FUSED = frozenset(_ELEMENT_BY_ELEMENT.split())
 
+# Ops that read some rows of a table.
+_LOOKING_UP = frozenset({"Gather", "GatherElements", "GatherND", "EmbeddingBagOffsets", "EmbeddingBagPacked"})
+
 
 @dataclass(frozen=True, eq=False)
 class OpGraph:
@@ -106,6 +109,13 @@ class OpGraph:
         found = self.elements.copy()
         np.minimum.at(found, self.edges[:, 1], runs)
         return frozen_array(found, np.float64)
+
+    @cached_property
+    def read_weights(self) -> FloatArray:
+        """Bytes of constant data that an inference reads, ``float64[N]``: of a table, some rows."""
+        looks_up = np.array([op_type in _LOOKING_UP for op_type in self.op_types], dtype=np.bool_)
+        rows = np.minimum(self.weight_bytes, self.output_bytes)
+        return frozen_array(np.where(looks_up, rows, self.weight_bytes), np.float64)
 
     @cached_property
     def is_busy(self) -> BoolArray:

@@ -1,9 +1,9 @@
 """A target for a machine without a profile, from what its devices and its operating system say.
 
-Nothing here is measured. Peaks come from the devices (or, for CPUs, from cores x lanes x frequency); how much
-of a peak an op class reaches, what an op costs at least, and what crossing costs are the assumptions below,
-in round numbers that err on the side of slow accelerators: a zero-shot answer should rather miss a gain
-than make a model slower.
+Nothing here is measured. Peaks come from the devices (or, for CPUs, from threads x flop per cycle x
+frequency); how much of a peak an op class reaches, what an op costs at least, and what crossing costs are
+the assumptions below, in round numbers that err on the side of slow accelerators: a zero-shot answer should
+rather miss a gain than make a model slower.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import datetime
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ov_autoplace._base.arrays import frozen_array
 from ov_autoplace._base.text import no_such_device
 from ov_autoplace.cost.target import DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
-from ov_autoplace.devices.conditions import cpu_information, instructions
+from ov_autoplace.devices.conditions import cpu_information, generation, instructions
 from ov_autoplace.devices.widths import Cores
 from ov_autoplace.errors import DeviceError
 
@@ -51,6 +51,7 @@ _SECONDS_PER_BYTE = {"CPU": 1 / 40e9, "integrated GPU": 1 / 20e9, "discrete GPU"
 # Speed relative to f32 where a device reports the capability, by instruction set flag of /proc/cpuinfo.
 _CPU_SPEEDUP = {"bf16": {"amx_bf16": 8.0, "avx512_bf16": 2.0}, "f16": {"amx_fp16": 8.0, "avx512_fp16": 2.0}}
 _EMULATED_BF16 = 1 / 40  # of matrix products, where vectors of AVX-512 have no instructions for bf16
+_ZEN_5 = 26  # AMD's number of that family of processors
 _GUESSED_PEAK = 50e9  # flop/s of a device that says nothing: one core of an old laptop
 
 
@@ -122,6 +123,7 @@ def _profile(core: ov.Core, device: str, kind: str, properties: Mapping[str, str
         sources={"op_overhead_seconds": overhead_source, "memory_bytes": memory_source, **sources},
         threads=threads,
         synchronisation_seconds=SYNCHRONISATION_SECONDS if threads else 0.0,
+        generation=generation() if threads else "",
     )
 
 
@@ -158,17 +160,26 @@ def _threads(core: ov.Core, device: str) -> int:
 
 
 def _cpu_peak(threads: int, precision: str) -> tuple[float, str]:
-    """Peak flop/s: threads x lanes x 2 (multiply and add) x frequency."""
-    flags = instructions()
-    lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
+    """Peak flop/s: threads x flop per cycle x frequency."""
+    information, flags = cpu_information(), instructions()
     # The highest frequency of the clock governor where it is known, else the present one.
     try:
         hertz = float(Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").read_text()) * 1e3
     except (OSError, ValueError):
-        hertz = float(re.sub(r"[^0-9.]", "", cpu_information().get("cpu MHz", "")) or 2000.0) * 1e6
+        hertz = float(re.sub(r"[^0-9.]", "", information.get("cpu MHz", "")) or 2000.0) * 1e6
     without = _EMULATED_BF16 if precision == "bf16" and "avx512f" in flags else 1.0
     speedup = next((s for flag, s in _CPU_SPEEDUP.get(precision, {}).items() if flag in flags), without)
-    return threads * lanes * 2 * hertz * speedup, "threads x lanes x 2 x frequency of /proc/cpuinfo"
+    peak = threads * _flop_per_cycle(information, flags) * hertz * speedup
+    return peak, "threads x flop per cycle x frequency of /proc/cpuinfo"
+
+
+def _flop_per_cycle(information: Mapping[str, str], flags: Set[str]) -> int:
+    """What a core computes in f32: lanes x 2 units x 2 (multiply and add)."""
+    lanes = 16 if "avx512f" in flags else 8 if "avx2" in flags else 4
+    is_amd = information.get("vendor_id") == "AuthenticAMD"
+    if lanes == 16 and is_amd and int(information.get("cpu family", 0)) < _ZEN_5:
+        lanes = 8  # these cores compute vectors of AVX-512 in halves
+    return lanes * 2 * 2
 
 
 def _reported_peak(core: ov.Core, device: str, precision: str) -> tuple[float, str]:

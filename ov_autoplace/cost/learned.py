@@ -44,7 +44,7 @@ from ov_autoplace.errors import CheckpointError
 
 __all__ = ["CostNetwork", "Prediction", "kernels_of", "shipped_network"]
 
-SCHEMA = 4
+SCHEMA = 5
 _SHIPPED = "autoplace-costs.npz"
 MOST_CORRECTION = 6.0
 """Natural logarithm of the largest correction and doubt; what is larger is no estimate any more."""
@@ -56,7 +56,8 @@ _NEAR = 0.06
 # estimates of Intel's were best where the network counted 0.75 to 1 up to a distance of 0.06, 0.75 up to
 # 0.12 and 0.5 farther away, by what they tell, and 0.25 to 1, 0.5 and 0.25 by their calibrations.
 _EQUAL_TOLD, _EQUAL_CALIBRATED = 0.3, 0.1
-# So many times a distance is the logarithm of the factor by which they were typically off there.
+# So many times a distance is the logarithm of the factor by which they were typically off there. What is of
+# no kind of training is at least too far from all, as processors of several generations may tell the same.
 _OFF_BY_DISTANCE = 4.0
 # The same of a model with an op that training has not seen. A device may have no fast kernel for it: f16 on
 # CPUs had none for transposed convolutions of one dimension, and estimates were 46 times too short.
@@ -87,6 +88,7 @@ class CostNetwork:
         kernels: What training has seen of :func:`kernels_of`.
         descriptors: Of the settings that were trained on, ``float32[S, len(DEVICE_FEATURES)]``.
         kinds: Row of each in the vectors of kinds, ``int32[S]``; the first row is any other's.
+        generations: Of the processor of each, length S, see :class:`~ov_autoplace.cost.target.DeviceProfile`.
         about: How it was made, for whoever asks.
     """
 
@@ -95,13 +97,14 @@ class CostNetwork:
     kernels: frozenset[tuple[str, int]]
     descriptors: NDArray[np.float32]
     kinds: IntArray
+    generations: tuple[str, ...]
     about: Mapping[str, Any]
 
     @classmethod
     def untrained(cls, op_types: tuple[str, ...]) -> CostNetwork:
         """One that knows types of ops, and nothing else."""
         descriptors = np.empty((0, len(DEVICE_FEATURES)), np.float32)
-        return cls({}, op_types, frozenset(), descriptors, np.empty(0, np.int32), {})
+        return cls({}, op_types, frozenset(), descriptors, np.empty(0, np.int32), (), {})
 
     @classmethod
     def load(cls, path: str | Path) -> CostNetwork:
@@ -122,7 +125,10 @@ class CostNetwork:
             descriptors = np.asarray(arrays["descriptors"], dtype=np.float32)
             kinds = np.asarray(arrays["kinds"], dtype=np.int32)
             kernels = frozenset((str(op_type), int(rank)) for op_type, rank in card["kernels"])
-            return cls(weights, tuple(card["op_types"]), kernels, descriptors, kinds, card["about"])
+            op_types, generations = tuple(card["op_types"]), tuple(card["generations"])
+            if not len(descriptors) == len(kinds) == len(generations):
+                raise ValueError("what it says of devices is not of equally many")
+            return cls(weights, op_types, kernels, descriptors, kinds, generations, card["about"])
         except (KeyError, ValueError, TypeError) as cause:
             raise CheckpointError(f"{path} is no network of costs: {cause}") from cause
 
@@ -136,20 +142,25 @@ class CostNetwork:
 
     def knows(self, device: DeviceProfile) -> bool:
         """Whether it can say anything of a device: of every CPU, and of others that training has seen."""
-        return bool(len(self.descriptors)) and (device.threads > 0 or self._nearest(device)[0] <= _NEAR)
+        return bool(len(self.descriptors)) and (device.threads > 0 or self.kind(device) > 0)
 
     def kind(self, device: DeviceProfile) -> int:
         """Row of a device in the vectors of kinds; 0 where training has not seen it."""
         return self._nearest(device)[1]
 
     def _nearest(self, device: DeviceProfile) -> tuple[float, int]:
-        """Distance from the nearest of what training has seen, and :meth:`kind`."""
+        """Distance from the nearest of its kind, or of all that training has seen, and :meth:`kind`.
+
+        Processors that tell the same of themselves are of one kind only if they are of one generation.
+        """
         if not len(self.descriptors):
             return math.inf, 0
         distances = np.sqrt(np.square(self.descriptors - descriptor(device)).mean(axis=1))
-        nearest = int(distances.argmin())
-        distance = float(distances[nearest])
-        return distance, int(self.kinds[nearest]) if distance <= _NEAR else 0
+        is_own = np.array([generation == device.generation for generation in self.generations])
+        own = np.where(is_own, distances, math.inf)
+        if own.min() <= _NEAR:
+            return float(own.min()), int(self.kinds[own.argmin()])
+        return float(distances.min()), 0
 
     def predict(self, ops: OpGraph, device: DeviceProfile) -> Prediction:
         """What ops take on a device, with the launch left out.
@@ -166,7 +177,7 @@ class CostNetwork:
         if not kind and total > 0:
             roofline = float(Roofline.of(ops, device).seconds.sum())
             seconds = seconds * (roofline / total) ** _weight_of_roofline(device, distance)
-        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * distance
+        off = math.exp(share @ doubt) + _OFF_BY_DISTANCE * (distance if kind else max(distance, _NEAR))
         if not (self._row_of.keys() >= set(ops.op_types) and self.kernels >= kernels_of(ops)):
             off += _OFF_BY_UNSEEN
         return Prediction(seconds, math.exp(min(off, MOST_CORRECTION)))
@@ -182,6 +193,7 @@ class CostNetwork:
             "features": [*OP_FEATURES, *DEVICE_FEATURES],
             "op_types": self.op_types,
             "kernels": sorted(self.kernels),
+            "generations": self.generations,
             "about": self.about,
         }
         buffer = io.BytesIO()

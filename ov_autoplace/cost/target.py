@@ -99,6 +99,8 @@ class DeviceProfile:
         synchronisation_seconds: Part of ``op_overhead_seconds`` for each doubling of the threads: they are
             woken for every op that they share, and wait for the last one of them.
         factors: By class of op, how many times as long as estimated whole models took that were run.
+        generation: Of the processor, see :func:`~ov_autoplace.devices.conditions.generation`; empty = not a
+            CPU, or not known.
     """
 
     name: str
@@ -111,6 +113,7 @@ class DeviceProfile:
     threads: int = 0
     synchronisation_seconds: float = 0.0
     factors: Mapping[str, float] = field(default_factory=dict)
+    generation: str = ""
 
     def __post_init__(self) -> None:
         known = [(rate.op_class, rate.precision) for rate in self.rates]

@@ -9,6 +9,7 @@ Schema (version 1)::
                   "sources": {"op_overhead_seconds": str, "memory_bytes": str, ...},
                   "threads": int, "synchronisation_seconds": number,         both may be missing
                   "factors": {"matmul": number, ...},                        may be missing
+                  "generation": str,                                         may be missing
                   "rates": [{"op_class": str, "precision": str, "sizes": [number, ...],
                              "per_second": [number, ...], "source": str}, ...]}, ...],
      "transfers": {"source": str, "launch_seconds": [number, ...],            D
@@ -161,6 +162,7 @@ def _device_fields(device: DeviceProfile) -> dict[str, Any]:
         "sources": dict(device.sources),
         **_thread_fields(device),
         **({"factors": dict(device.factors)} if device.factors else {}),
+        **({"generation": device.generation} if device.generation else {}),
         "rates": [
             {
                 "op_class": rate.op_class,
@@ -205,6 +207,7 @@ def _device(record: Record) -> DeviceProfile:
             record.number("synchronisation_seconds") if "synchronisation_seconds" in record.fields else 0.0
         ),
         factors=_factors(record.record("factors")) if "factors" in record.fields else {},
+        generation=record.text("generation") if "generation" in record.fields else "",
     )
 
 

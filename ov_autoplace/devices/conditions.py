@@ -18,6 +18,7 @@ from ov_autoplace.devices.widths import Cores
 
 __all__ = [
     "cpu_information",
+    "generation",
     "has_tiles",
     "instructions",
     "machine_lines",
@@ -28,11 +29,13 @@ __all__ = [
 
 _CAP = "ONEDNN_MAX_CPU_ISA"
 # oneDNN, which computes for OpenVINO's CPU, uses no instructions beyond those of the set that the environment
-# names. Its sets in their order, and the flags of /proc/cpuinfo that each adds, of those that matter here.
+# names. Its sets in their order, and the flags of /proc/cpuinfo that each adds, of those that tell how fast a
+# processor is.
 _INSTRUCTION_SETS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("SSE41", "AVX"), ()),
     "AVX2": ("avx2",),
-    **dict.fromkeys(("AVX2_VNNI", "AVX2_VNNI_2"), ()),
+    "AVX2_VNNI": ("avx_vnni",),
+    "AVX2_VNNI_2": (),
     "AVX512_CORE": ("avx512f",),
     "AVX512_CORE_VNNI": (),
     "AVX512_CORE_BF16": ("avx512_bf16",),
@@ -108,9 +111,23 @@ def processor() -> str:
     information = cpu_information()
     fields = ("cpu family", "model", "stepping")
     told = [processor_name(), *(f"{field} {information[field]}" for field in fields if field in information)]
-    if os.environ.get(_CAP):
-        told.append(f"{_CAP}={os.environ[_CAP]}")
-    return " ".join(told)
+    return " ".join([*told, *_capped()])
+
+
+def _capped() -> list[str]:
+    """To which instructions the environment keeps the processor, if to any."""
+    return [f"{_CAP}={_cap()}"] if _cap() in _INSTRUCTION_SETS else []
+
+
+def generation() -> str:
+    """The maker of the processor and its instructions that matter: equal for processors that are alike.
+
+    Processors of several generations may share all else that they tell of themselves: AMD's Zen 5 has the
+    name and the frequency of a Zen 4 in some virtual machines, and takes half its time.
+    """
+    flags = _flags()
+    known = [flag for added in _INSTRUCTION_SETS.values() for flag in added if flag in flags]
+    return " ".join([cpu_information().get("vendor_id", "unknown maker"), *known, *_capped()])
 
 
 def processor_name() -> str:
@@ -126,11 +143,18 @@ def has_tiles() -> bool:
 
 def instructions() -> frozenset[str]:
     """Flags of ``/proc/cpuinfo`` for what models are computed with, as far as the environment allows it."""
-    information = cpu_information()
-    flags = frozenset(information.get("flags", information.get("Features", "")).split())
-    sets, cap = list(_INSTRUCTION_SETS), os.environ.get(_CAP, "").upper()
+    sets, cap = list(_INSTRUCTION_SETS), _cap()
     beyond = sets[sets.index(cap) + 1 :] if cap in sets else []
-    return flags.difference(*(_INSTRUCTION_SETS[one] for one in beyond))
+    return _flags().difference(*(_INSTRUCTION_SETS[one] for one in beyond))
+
+
+def _cap() -> str:
+    return os.environ.get(_CAP, "").upper()
+
+
+def _flags() -> frozenset[str]:
+    information = cpu_information()
+    return frozenset(information.get("flags", information.get("Features", "")).split())
 
 
 def cpu_information() -> dict[str, str]:

@@ -21,6 +21,7 @@ from ov_autoplace.cost.estimate import fitted_factors
 from ov_autoplace.cost.generic_target import default_precision, memory_of
 from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
+from ov_autoplace.devices.conditions import generation
 from ov_autoplace.devices.device_config import config_for
 from ov_autoplace.devices.names import (
     device_properties,
@@ -346,6 +347,7 @@ def _profile(
         },
         threads=threads,
         synchronisation_seconds=synchronisation,
+        generation=generation() if threads else "",
     )
 
 

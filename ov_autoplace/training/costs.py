@@ -176,7 +176,8 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         members.append(model.weights())
     weights = {name: np.stack([member[name] for member in members]) for name in members[0]}
     known = [of_setting for one in samples for of_setting in one.known]
-    descriptors = np.stack([descriptor(device) for of_setting in known for device, _ in of_setting])
+    devices = [device for of_setting in known for device, _ in of_setting]
+    descriptors = np.stack([descriptor(device) for device in devices])
     kinds = [
         _kind(own, way) for own, ways in zip(alike.tolist(), known, strict=True) for way in range(len(ways))
     ]
@@ -189,7 +190,8 @@ def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Pro
         "devices": [setting.name for one in samples for setting in one.settings],
     }
     kernels = frozenset(_common(samples, kernels_of))
-    return CostNetwork(weights, op_types, kernels, descriptors, np.array(kinds, dtype=np.int32), about)
+    rows, generations = np.array(kinds, dtype=np.int32), tuple(device.generation for device in devices)
+    return CostNetwork(weights, op_types, kernels, descriptors, rows, generations, about)
 
 
 def _epochs(

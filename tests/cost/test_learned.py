@@ -49,7 +49,7 @@ def random_network(hidden: int = 8, layers: int = 2, seed: int = 0, members: int
     }
     known = np.stack([descriptor(profile(threads)) for threads in (1, 2)])
     return CostNetwork(
-        weights, TYPES, kernels_of(OPS), known, np.array([1, 2], np.int32), {"made": "by a test"}
+        weights, TYPES, kernels_of(OPS), known, np.array([1, 2], np.int32), ("", ""), {"made": "by a test"}
     )
 
 
@@ -162,6 +162,7 @@ def test_a_checkpoint_comes_back_from_its_file(tmp_path):
         (lambda card: card | {"features": card["features"][1:]}, "other features"),
         (lambda card: card | {"schema": 0}, "other features"),
         (lambda card: {k: v for k, v in card.items() if k != "op_types"}, "no network of costs"),
+        (lambda card: card | {"generations": ["AuthenticAMD"]}, "equally many"),
     ],
 )
 def test_a_checkpoint_for_something_else_is_refused(tmp_path, change, said):
@@ -186,6 +187,17 @@ def learned(network: CostNetwork, device: DeviceProfile, kind: int) -> FloatArra
     inputs = OpInputs.of(OPS, device)
     correction, gate, _ = (one.mean(axis=0) for one in network.forward(inputs, kind))
     return inputs.seconds * np.exp(correction + gate)
+
+
+def test_a_processor_of_another_generation_is_no_known_one_though_it_tells_the_same_of_itself(tmp_path):
+    zen_4, zen_5 = "AuthenticAMD avx2", "AuthenticAMD avx2 avx_vnni"
+    weights = random_network().weights
+    weights = {**weights, "head.1": 0.1 * weights["head.1"]}
+    replace(random_network(), weights=weights, generations=(zen_4, zen_4)).save(tmp_path / "costs.npz")
+    network = CostNetwork.load(tmp_path / "costs.npz")
+    old, new = (replace(profile(2), generation=one) for one in (zen_4, zen_5))
+    assert (network.kind(old), network.kind(new)) == (2, 0)
+    assert network.predict(OPS, old).doubt < network.predict(OPS, new).doubt
 
 
 @pytest.mark.parametrize("source", ["assumed", "measured"])

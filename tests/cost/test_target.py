@@ -13,6 +13,7 @@ from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.target_json import catalogue, load_target, save_target, target_text
 from ov_autoplace.cost.transfers import TransferFit, TransferSample
+from ov_autoplace.devices.conditions import generation
 from ov_autoplace.errors import DeviceError, OutputError, TargetError
 
 
@@ -64,6 +65,13 @@ def assert_same(left: object, right: object, where: str = "target") -> None:
             assert_same(getattr(left, field), getattr(right, field), f"{where}.{field}")
     else:
         assert left == right, where
+
+
+def test_the_generation_of_a_processor_comes_back(tmp_path):
+    here = generic_target(ov.Core(), ("CPU",))
+    assert here.devices[0].generation == generation()
+    save_target(here, tmp_path / "target.json")
+    assert load_target(tmp_path / "target.json").devices[0].generation == generation()
 
 
 def test_factors_come_back_and_must_be_above_0(tmp_path):
@@ -221,6 +229,22 @@ def test_a_generic_target_counts_on_no_more_than_the_environment_allows(
         target = generic_target(ov.Core(), ("CPU",), {"INFERENCE_PRECISION_HINT": precision})
         peaks.append(target.devices[0].rate("matmul").per_second[0])
     assert peaks[0] / peaks[1] == pytest.approx(share)
+
+
+def test_vectors_of_avx_512_take_two_cycles_before_zen_5(monkeypatch):
+    peaks = []
+    for maker, family, sets in (
+        ("AuthenticAMD", "26", "avx2 avx512f"),
+        ("GenuineIntel", "6", "avx2 avx512f"),
+        ("AuthenticAMD", "25", "avx2 avx512f"),
+        ("AuthenticAMD", "25", "avx2"),
+    ):
+        told = {"vendor_id": maker, "cpu family": family, "flags": sets, "cpu MHz": "2500"}
+        for module in ("devices.conditions", "cost.generic_target"):
+            monkeypatch.setattr(f"ov_autoplace.{module}.cpu_information", lambda told=told: told)
+        target = generic_target(ov.Core(), ("CPU",), {"INFERENCE_PRECISION_HINT": "f32"})
+        peaks.append(target.devices[0].rate("matmul").per_second[0])
+    np.testing.assert_allclose(np.array(peaks) / peaks[0], [1, 1, 0.5, 0.5])
 
 
 def test_threads_have_to_be_woken_for_every_op(unequal_pair):

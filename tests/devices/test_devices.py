@@ -110,6 +110,19 @@ def test_devices_that_say_so_are_emulated_and_numbers_name_them():
     assert emulation(core, ("GPU", "CPU")) == " (emulated: GPU)"
 
 
+def test_processors_of_one_name_are_of_one_generation_if_they_compute_with_the_same(monkeypatch):
+    zen_4, zen_5 = "sse2 avx2 avx512f avx512_bf16", "sse2 avx2 avx512f avx512_bf16 avx_vnni movdiri"
+    told = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC"}
+    seen = []
+    for flags, allowed in ((zen_4, ""), (f"{zen_4} la57", "ALL"), (zen_5, ""), (zen_5, "avx2")):
+        monkeypatch.setattr(conditions, "cpu_information", lambda flags=flags: {**told, "flags": flags})
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", allowed)
+        seen.append(conditions.generation())
+    assert seen[0] == seen[1] == "AuthenticAMD avx2 avx512f avx512_bf16"
+    alone = "AuthenticAMD avx2 avx_vnni avx512f avx512_bf16"
+    assert seen[2:] == [alone, f"{alone} ONEDNN_MAX_CPU_ISA=AVX2"]
+
+
 def test_measurements_hold_for_one_processor_among_those_of_one_name(monkeypatch):
     name = "Intel(R) Xeon(R) Processor"
     seen = set()

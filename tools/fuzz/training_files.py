@@ -47,7 +47,7 @@ def cost_network_seeds() -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.npz"
         descriptors, kinds = np.zeros((1, len(DEVICE_FEATURES)), np.float32), np.zeros(1, np.int32)
-        CostNetwork({}, ("MatMul",), frozenset({("MatMul", 2)}), descriptors, kinds, {}).save(path)
+        CostNetwork({}, ("MatMul",), frozenset({("MatMul", 2)}), descriptors, kinds, ("",), {}).save(path)
         return [path.read_bytes()]
 
 

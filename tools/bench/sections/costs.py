@@ -57,7 +57,10 @@ def run(quick: bool, seed: int) -> Result:
                         claims.append(Claim(what, _TYPICAL, s["typical"]))
     columns = ("networks", "by", "device", "typical factor", "worst", "rank of kernels", "width chosen")
     columns += ("worst width", "90th percentile of errors %", "error of ratios %")
-    note = "The width that is predicted to be fastest takes so many times what the fastest one takes."
+    note = (
+        "The width that is predicted to be fastest takes so many times what the fastest one takes. Nothing was "
+        "trained on devices of an unseen kind."
+    )
     corrections = ("networks", "by", "device", "typical factor", "90th percentile of errors %", "worst")
     return Result(
         "Costs before anything is measured",
@@ -118,6 +121,7 @@ def _judged(path: Path) -> tuple[str, CostSamples]:
     """Networks of a file that nothing was trained on, and what they are."""
     samples = CostSamples.load(path)
     if path.stem.startswith(HELD_OUT):
-        return f"{path.stem}, {len(samples.networks)}", samples
+        is_seen = path.with_name(path.name.removeprefix(HELD_OUT)).exists()
+        return f"{path.stem}, {len(samples.networks)}{'' if is_seen else ' (unseen kind)'}", samples
     samples = samples.part(is_validation)
     return f"a tenth of {path.stem}, {len(samples.networks)}", samples

@@ -58,8 +58,8 @@ def run(quick: bool, seed: int) -> Result:
     columns = ("networks", "by", "device", "typical factor", "worst", "rank of kernels", "width chosen")
     columns += ("worst width", "90th percentile of errors %", "error of ratios %")
     note = (
-        "The width that is predicted to be fastest takes so many times what the fastest one takes. Nothing was "
-        "trained on devices of an unseen kind."
+        "The width that is predicted to be fastest takes so many times what the fastest one takes. Nothing "
+        "was trained on devices of an unseen kind."
     )
     corrections = ("networks", "by", "device", "typical factor", "90th percentile of errors %", "worst")
     return Result(

@@ -19,7 +19,7 @@ from ov_autoplace._base.files import temporary_folder
 from ov_autoplace._base.progress import Progress
 from ov_autoplace.cost.estimate import fitted_factors
 from ov_autoplace.cost.generic_target import default_precision, memory_of
-from ov_autoplace.cost.target import MEASURED, DeviceProfile, Rate, RateSample, Target
+from ov_autoplace.cost.target import MEASURED, SHARE_OF_MATMUL, DeviceProfile, Rate, RateSample, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.devices.conditions import generation
 from ov_autoplace.devices.device_config import config_for
@@ -38,6 +38,7 @@ from ov_autoplace.graph.prepare import PreparedModel
 from ov_autoplace.measure.isolation.interface import profiler_for
 from ov_autoplace.measure.microbenchmarks import (
     OVERHEAD_CHAINS,
+    Benchmark,
     benchmarks,
     overhead_chain,
     shared_chain,
@@ -61,6 +62,8 @@ _TELLING_SHARE = 0.3  # of the time that is not fixed, from which on a size tell
 # Other work makes a sample longer and nothing makes it shorter; the very shortest are luck.
 _UNDISTURBED = 0.2
 _BUSY = 1.25  # times as long as undisturbed: how slow a machine usually is that is too busy to be calibrated
+
+_Run = Callable[[float], FloatArray]  # runs a model for so many seconds, and tells its latencies
 
 _log = logging.getLogger("ov_autoplace")
 
@@ -205,10 +208,9 @@ class _Bench:
         """
         hint = {} if precision == "i8" else {_PRECISION_HINT: precision}
         measured: dict[str, list[tuple[float, float, float]]] = {}
-        plan = benchmarks(quantized=precision == "i8", quick=quick)
-        models = [(benchmark.build(count), hint) for benchmark in plan for count in benchmark.counts]
-        ran = iter(self._in_turns(device, models))
-        for benchmark in plan:
+        able = self._able(device, benchmarks(quantized=precision == "i8", quick=quick), hint)
+        ran = iter(self._turns([run for _, runs in able for run in runs]))
+        for benchmark, _ in able:
             took = {count: next(ran) for count in benchmark.counts}
             self.samples += [
                 RateSample(device, benchmark.op_class, precision, benchmark.work, count, samples)
@@ -225,6 +227,27 @@ class _Bench:
             sizes, speeds, _ = frozen_array(told, np.float64).T
             rates.append(Rate(op_class, precision, sizes, speeds, self._sources[device]))
         return rates
+
+    def _able(
+        self, device: str, plan: Sequence[Benchmark], hint: Mapping[str, str]
+    ) -> list[tuple[Benchmark, list[_Run]]]:
+        """The benchmarks that the device can run, each with its models, compiled.
+
+        Only what is also told by the speed of products may be missing: OpenVINO 2025.4 fails at attention in
+        bf16 on some processors.
+        """
+        able, left_out = [], set()
+        for benchmark in plan:
+            models = [benchmark.build(count) for count in benchmark.counts]
+            try:
+                able.append((benchmark, [self._compiled(model, device, hint) for model in models]))
+            except ProfilingError as cause:
+                if benchmark.op_class not in SHARE_OF_MATMUL:
+                    raise
+                if benchmark.op_class not in left_out:
+                    _log.warning("%s is assumed from products of matrices: %s", benchmark.op_class, cause)
+                left_out.add(benchmark.op_class)
+        return able
 
     def _of_an_op(self, took: Mapping[int, FloatArray], launch_seconds: float) -> float:
         """What an op takes, by latencies of a model of one, and of a model of several where there is one.
@@ -263,17 +286,18 @@ class _Bench:
     def _in_turns(
         self, device: str, models: Sequence[tuple[ov.Model, Mapping[str, str]]]
     ) -> list[FloatArray]:
-        """Latencies of each model, ``float64[n]``.
+        """Latencies of each model, ``float64[n]``."""
+        return self._turns([self._compiled(model, device, properties) for model, properties in models])
+
+    def _turns(self, compiled: Sequence[_Run]) -> list[FloatArray]:
+        """Latencies of each, ``float64[n]``.
 
         A shared processor is slow for longer than a model takes, so each comes again after all others.
         """
-        compiled = [self._compiled(model, device, properties) for model, properties in models]
-        passes = [[ran(self._seconds / _PASSES) for ran in compiled] for _ in range(_PASSES)]
+        passes = [[run(self._seconds / _PASSES) for run in compiled] for _ in range(_PASSES)]
         return [frozen_array(np.concatenate(parts), np.float64) for parts in zip(*passes, strict=True)]
 
-    def _compiled(
-        self, model: ov.Model, device: str, properties: Mapping[str, str]
-    ) -> Callable[[float], FloatArray]:
+    def _compiled(self, model: ov.Model, device: str, properties: Mapping[str, str]) -> _Run:
         """Runs a model for so many seconds and tells its latencies, ``float64[n]``."""
         name = model.get_friendly_name()
         with _failing(device, name), temporary_folder() as folder:

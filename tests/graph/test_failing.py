@@ -290,7 +290,11 @@ def compile_safe_ones(seeds: range) -> None:
     models = [random_products(seed) for seed in seeds]
     safe = [model for model in models if not can_crash_on_one_thread(model)]
     for model in safe:
-        core.compile_model(model, "CPU", Width(1).properties)
+        try:
+            core.compile_model(model, "CPU", Width(1).properties)
+        except RuntimeError:  # OpenVINO 2025.4 has too few registers for some, on any number of threads
+            with pytest.raises(RuntimeError):
+                core.compile_model(model, "CPU")
     sys.exit(0 if len(safe) > len(seeds) / 3 else 2)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import openvino as ov
 import pytest
 
 from ov_autoplace.cost.target import MEASURED, OP_CLASSES
 from ov_autoplace.cost.target_json import load_target, save_target
+from ov_autoplace.errors import ProfilingError
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure.calibrate import calibrate, reported_precisions
+from ov_autoplace.measure.isolation.profiler import IsolatedProfiler
 from ov_autoplace.measure.microbenchmarks import benchmarks
 
 DEVICES = ("XCPU", "CPU")
@@ -59,6 +63,32 @@ def test_a_single_device_has_a_launch_time_too(unequal_pair):
     target = calibrate(unequal_pair, ("CPU",), quick=True)
     assert target.transfers.launch_seconds[0] > 0
     assert target.transfers.latency.tolist() == [[0.0]]
+
+
+def failing_at(op_type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every device fails at models with such an op."""
+    real = IsolatedProfiler.compile
+
+    def compile_others(self: IsolatedProfiler, path: str, *others: Any) -> Any:
+        if op_type in {op.get_type_name() for op in ov.Core().read_model(path).get_ops()}:
+            raise ProfilingError("incompatible input element types")
+        return real(self, path, *others)
+
+    monkeypatch.setattr(IsolatedProfiler, "compile", compile_others)
+
+
+def test_attention_that_a_device_fails_at_is_assumed_from_products(monkeypatch, caplog):
+    failing_at("ScaledDotProductAttention", monkeypatch)
+    [device] = calibrate(ov.Core(), ("CPU",), quick=True).devices
+    assert {rate.op_class for rate in device.rates} == {*OP_CLASSES, "recurrent"}
+    assert "assumed" in device.rate("attention").source
+    assert sum("attention" in record.message for record in caplog.records) == 1
+
+
+def test_a_device_that_fails_at_what_every_target_needs_cannot_be_calibrated(monkeypatch):
+    failing_at("Convolution", monkeypatch)
+    with pytest.raises(ProfilingError, match="incompatible"):
+        calibrate(ov.Core(), ("CPU",), quick=True)
 
 
 def test_a_quick_calibration_measures_everything_that_a_target_needs(unequal_pair, tmp_path):

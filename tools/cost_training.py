@@ -42,6 +42,8 @@ HELD_OUT = "held-out-"
 """Begins the names of files of networks that nothing is trained on."""
 
 _THIRDS = 3
+# Trees are grown on so many kernels, drawn from all: all of them do not fit the memory of a laptop.
+_MOST_KERNELS = 1_000_000
 _KNOWN = ("calibrated", "as it tells of itself", "calibrated on all threads", "as all threads tell")
 
 
@@ -102,10 +104,13 @@ class Boosted:
         types = {t for one in samples for n in one.networks for t in n.ops.op_types}
         self._row = {op_type: i for i, op_type in enumerate(sorted(types))}
         rows, targets, weights = [], [], []
-        for kernels, ran, seconds in _measured(samples):
+        known = (len(one.known[m.setting]) * len(m.kernel_seconds) for one in samples for m in one.comparable)
+        random, share = np.random.default_rng(seed), _MOST_KERNELS / sum(known)
+        for kernels, every, seconds in _measured(samples):
+            ran = every & (random.random(len(every)) < share)
             rows.append(self._features(kernels.inputs)[kernels.heads[ran]])
             targets.append(np.log(seconds[ran] / kernels.base[ran]))
-            weights.append(seconds[ran] / max(seconds.sum(), 1e-9) + 1 / max(ran.sum(), 1))
+            weights.append(seconds[ran] / max(seconds.sum(), 1e-9) + 1 / max(every.sum(), 1))
         self._trees = HistGradientBoostingRegressor(
             max_iter=400, learning_rate=0.08, max_leaf_nodes=63, random_state=seed, loss="absolute_error"
         )

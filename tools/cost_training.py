@@ -104,8 +104,10 @@ class Boosted:
         types = {t for one in samples for n in one.networks for t in n.ops.op_types}
         self._row = {op_type: i for i, op_type in enumerate(sorted(types))}
         rows, targets, weights = [], [], []
-        known = (len(one.known[m.setting]) * len(m.kernel_seconds) for one in samples for m in one.comparable)
-        random, share = np.random.default_rng(seed), _MOST_KERNELS / sum(known)
+        counts = (
+            len(one.known[m.setting]) * len(m.kernel_seconds) for one in samples for m in one.comparable
+        )
+        random, share = np.random.default_rng(seed), _MOST_KERNELS / sum(counts)
         for kernels, every, seconds in _measured(samples):
             ran = every & (random.random(len(every)) < share)
             rows.append(self._features(kernels.inputs)[kernels.heads[ran]])

@@ -27,7 +27,7 @@ __all__ = [
     "processor_name",
 ]
 
-_CAP = "ONEDNN_MAX_CPU_ISA"
+_CAP, _NO_CAP = "ONEDNN_MAX_CPU_ISA", ("", "ALL", "DEFAULT")
 # oneDNN, which computes for OpenVINO's CPU, uses no instructions beyond those of the set that the environment
 # names. Its sets in their order, and the flags of /proc/cpuinfo that each adds, of those that tell how fast a
 # processor is.
@@ -116,7 +116,7 @@ def processor() -> str:
 
 def _capped() -> list[str]:
     """To which instructions the environment keeps the processor, if to any."""
-    return [f"{_CAP}={_cap()}"] if _cap() in _INSTRUCTION_SETS else []
+    return [] if _cap() in _NO_CAP else [f"{_CAP}={_cap()}"]
 
 
 def generation() -> str:
@@ -157,7 +157,8 @@ def _flags() -> frozenset[str]:
     return frozenset(information.get("flags", information.get("Features", "")).split())
 
 
-def cpu_information() -> dict[str, str]:
+@cache
+def cpu_information() -> Mapping[str, str]:
     """Fields of the first processor in ``/proc/cpuinfo``; empty where there is none."""
     try:
         first = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]

@@ -239,7 +239,8 @@ class _Contraction:
 
     def _root(self, piece: int) -> int:
         while self._first[piece] != piece:
-            piece = self._first[piece] = self._first[self._first[piece]]
+            self._first[piece] = self._first[self._first[piece]]
+            piece = self._first[piece]
         return piece
 
     def _order(self) -> list[int]:

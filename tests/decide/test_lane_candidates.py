@@ -96,9 +96,8 @@ def test_only_a_model_with_branches_is_worth_dividing(two_cores):
 
 def test_what_fewer_threads_gain_is_no_gain_of_lanes(two_cores):
     on_one_thread = {1: 0.5}
-    # Long enough for lanes to win what handing over costs them, on fast processors too.
-    assert is_worth_dividing(machine(), "CPU", towers(2, layers=12), on_one_thread)
-    assert not is_worth_dividing(machine(), "CPU", towers(1, layers=12), on_one_thread)
+    assert is_worth_dividing(machine(), "CPU", towers(2), on_one_thread)
+    assert not is_worth_dividing(machine(), "CPU", towers(1), on_one_thread)
 
 
 # ---- who wins ---------------------------------------------------------------------------------------------

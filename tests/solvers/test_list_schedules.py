@@ -105,6 +105,22 @@ def test_joined_busy_times_leave_the_same_gaps_as_single_ones() -> None:
         assert all(end < begin for (_, end), (begin, _) in pairwise(joined))
 
 
+@pytest.mark.seeds(5)
+def test_tasks_hold_the_operations_whose_time_they_take(seed: int) -> None:
+    """Ends of long chains once lost their task, and lay on the first lane whatever was decided."""
+    seconds = np.random.default_rng(seed).uniform(1, 9, (61, 2))
+    edges = [(g, 1.0, [g + 2 if g < 58 else 60]) for g in range(60)]  # two chains, which meet at the end
+    problem = Problem.of(
+        make_table(seconds, edges, transfer_latency=np.full((2, 2), 99.0)), objective="overlap"
+    )
+    for tasks in task_graphs(problem):
+        held = np.array([problem.units.op_seconds[units].sum(axis=0) for units in tasks.units])
+        taken = np.zeros_like(held)
+        np.add.at(taken, tasks.together, tasks.seconds)
+        assert taken == pytest.approx(held)
+    assert len(tasks) == len(tasks.units) == 3
+
+
 @pytest.mark.parametrize("shape", ["fans out", "fans in"])
 def test_a_hub_costs_no_more_than_its_edges(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wide graph took time with the square of its width: each task that joined the hub woke all others."""

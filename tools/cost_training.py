@@ -189,7 +189,7 @@ def show_unseen(collected: Mapping[str, CostSamples], held_out: Sequence[Path], 
     for path in held_out:
         own = path.stem.removeprefix(HELD_OUT)
         others = [samples for kind, samples in collected.items() if kind != own]
-        trained = train_costs(others, CostSettings(seed=seed, members=1, threads=1), progress=_print_progress)
+        trained = train_costs(others, CostSettings(seed=seed, members=1), progress=_print_progress)
         rivals: dict[str, Rival] = {"roofline": None, "network": trained}
         show(f"{path.stem}, not trained on", CostSamples.load(path), rivals)
 
@@ -205,7 +205,7 @@ def without_a_third(collected: Sequence[CostSamples]) -> Iterator[tuple[CostNetw
             return network.family != "random" and zlib.crc32(network.family.encode()) % _THIRDS == third
 
         training = [one.part(lambda network: not is_left_out(network)) for one in collected]
-        trained = train_costs(training, CostSettings(members=1, threads=1), progress=_print_progress)
+        trained = train_costs(training, CostSettings(members=1), progress=_print_progress)
         yield trained, [one.part(is_left_out) for one in collected]
 
 

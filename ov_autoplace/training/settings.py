@@ -40,7 +40,7 @@ class CostSettings:
     average: float = 0.99
     dropout: float = 0.3
     noise: float = 0.1
-    threads: int = 0
+    threads: int = 1
 
     def __post_init__(self) -> None:
         for name in ("members", "hidden", "epochs", "networks_per_step", "learning_rate"):

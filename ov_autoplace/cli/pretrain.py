@@ -55,11 +55,8 @@ def pretrain(
         found = {name: about[name] for name in ("networks", "measurements", "devices")}
         print_json({"costs": str(output), **found, "validated": len(factors), "typical_factor": typical})
         return
-    settings_measured = len(set(about["devices"]))
-    print_sentence(
-        f"{output}: learned from {about['networks']} networks, {about['measurements']} measurements under "
-        f"{settings_measured} settings of devices"
-    )
+    learned = f"{about['networks']} networks, {about['measurements']} measurements"
+    print_sentence(f"{output}: learned from {learned} in {len(set(about['devices']))} settings of devices")
     if typical is None:
         print_sentence("none of the networks is kept for validation; collect more to see how far it is off")
     else:

@@ -24,6 +24,7 @@ from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.errors import TrainingError
 from ov_autoplace.policy.networks.messages import Topology, message_library, propagate
 from ov_autoplace.training.settings import CostSettings
+from ov_autoplace.training.threads import torch_threads
 
 __all__ = ["train_costs"]
 
@@ -151,12 +152,8 @@ def train_costs(
     """
     if not any(one.measurements for one in samples):
         raise TrainingError("there are no measurements to train on; collect some with ov-autoplace collect")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(settings.threads or threads)
-    try:
+    with torch_threads(settings.threads):
         return _train(samples, settings, progress)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _train(samples: Sequence[CostSamples], settings: CostSettings, progress: Progress | None) -> CostNetwork:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ov_autoplace._base.arrays import IntArray
@@ -27,6 +25,7 @@ from ov_autoplace.training.finetuning.rounds import TuningRounds
 from ov_autoplace.training.finetuning.setup import check_same_run, checked_values, load_task, network_of
 from ov_autoplace.training.finetuning.task import TuningTask
 from ov_autoplace.training.state import load_state, load_training, training_bytes
+from ov_autoplace.training.threads import torch_threads
 
 __all__ = ["run"]
 
@@ -58,25 +57,13 @@ def run(
         )
     with (
         TuningBudget(request.budget_seconds, request.started, clock) as budget,
-        _torch_threads(request.settings.threads),
+        torch_threads(request.settings.threads),
     ):
         tuning = _Tuning(request, budget, load, columns)
         try:
             return tuning.finish(tuning.run())
         finally:
             tuning.close()
-
-
-@contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    """Run torch on so many threads, and on as many as before afterwards."""
-    before = torch.get_num_threads()
-    if count:
-        torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Tuning:

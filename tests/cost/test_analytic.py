@@ -167,3 +167,22 @@ def test_an_integer_op_takes_the_integer_rate_where_there_is_one():
     device = replace(target.devices[0], rates=(*target.devices[0].rates, fast))
     table = analytic_table(ungrouped(model), replace(target, devices=(device,)), ("CPU",))
     assert table.op_seconds[table.index["product"], 0] == pytest.approx(1024 / 4e9 + OVERHEAD)
+
+
+@pytest.mark.parametrize(
+    ("precision", "threads", "by_reference"), [("f16", 2, True), ("f32", 2, False), ("f16", 0, False)]
+)
+def test_a_cpu_transposes_convolutions_along_one_dimension_by_its_reference_in_f16(
+    precision, threads, by_reference
+):
+    data = op.parameter([1, 4, 100], np.float32, name="input")
+    weights = op.constant(np.ones((4, 8, 2), np.float32))
+    node = op.convolution_backprop_data(data, weights, [2], name="up")
+    model = ov.Model([op.result(node)], [data], "vocoder")
+    target = make_target(copy=1e12)
+    rates = tuple(replace(rate, precision=precision) for rate in target.devices[0].rates)
+    device = replace(target.devices[0], precision=precision, threads=threads, rates=rates)
+    table = analytic_table(ungrouped(model), replace(target, devices=(device,)), ("CPU",))
+    flop = 2 * 4 * 8 * 2 * 100
+    rate = 2 * 6e7 if by_reference else 0.7 * RATES["convolution"]
+    assert table.op_seconds[table.index["up"], 0] == pytest.approx(flop / rate + OVERHEAD)

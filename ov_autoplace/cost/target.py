@@ -99,7 +99,7 @@ class DeviceProfile:
         synchronisation_seconds: Part of ``op_overhead_seconds`` for each doubling of the threads: they are
             woken for every op that they share, and wait for the last one of them.
         factors: By class of op, how many times as long as estimated whole models took that were run.
-        generation: The maker of a CPU and its instructions, equal for processors that are alike; empty = not
+        generation: Maker, family and instructions of a CPU, equal for processors that are alike; empty = not
             a CPU, or not known.
     """
 

@@ -120,14 +120,18 @@ def _capped() -> list[str]:
 
 
 def generation() -> str:
-    """The maker of the processor and its instructions that matter: equal for processors that are alike.
+    """Maker, family and instructions of the processor: equal for processors that are alike.
 
     Processors of several generations may share all else that they tell of themselves: AMD's Zen 5 has the
-    name and the frequency of a Zen 4 in some virtual machines, and takes half its time.
+    name and the frequency of a Zen 4 in some virtual machines, and takes half its time. AMD counts families
+    by generation; Intel has one family for many generations, and counts models.
     """
-    flags = _flags()
+    information, flags = cpu_information(), _flags()
+    maker = information.get("vendor_id", "unknown maker")
+    fields = ("cpu family", "model") if maker == "GenuineIntel" else ("cpu family",)
+    numbers = [f"{field} {information[field]}" for field in fields if field in information]
     known = [flag for added in _INSTRUCTION_SETS.values() for flag in added if flag in flags]
-    return " ".join([cpu_information().get("vendor_id", "unknown maker"), *known, *_capped()])
+    return " ".join([maker, *numbers, *known, *_capped()])
 
 
 def processor_name() -> str:

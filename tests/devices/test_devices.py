@@ -110,17 +110,26 @@ def test_devices_that_say_so_are_emulated_and_numbers_name_them():
     assert emulation(core, ("GPU", "CPU")) == " (emulated: GPU)"
 
 
-def test_processors_of_one_name_are_of_one_generation_if_they_compute_with_the_same(monkeypatch):
+def test_processors_of_one_name_are_of_one_generation_if_family_and_instructions_are_the_same(monkeypatch):
     zen_4, zen_5 = "sse2 avx2 avx512f avx512_bf16", "sse2 avx2 avx512f avx512_bf16 avx_vnni movdiri"
-    told = {"vendor_id": "AuthenticAMD", "model name": "AMD EPYC"}
     seen = []
-    for flags, allowed in ((zen_4, ""), (f"{zen_4} la57", "ALL"), (zen_5, ""), (zen_5, "avx2")):
-        monkeypatch.setattr(conditions, "cpu_information", lambda flags=flags: {**told, "flags": flags})
+
+    def see(maker: str, family: str, model: str, flags: str, allowed: str = "") -> None:
+        told = {"vendor_id": maker, "model name": "A processor", "cpu family": family, "model": model}
+        monkeypatch.setattr(conditions, "cpu_information", lambda: {**told, "flags": flags})
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", allowed)
         seen.append(conditions.generation())
-    assert seen[0] == seen[1] == "AuthenticAMD avx2 avx512f avx512_bf16"
-    alone = "AuthenticAMD avx2 avx_vnni avx512f avx512_bf16"
-    assert seen[2:] == [alone, f"{alone} ONEDNN_MAX_CPU_ISA=AVX2"]
+
+    see("AuthenticAMD", "25", "17", zen_4)
+    see("AuthenticAMD", "25", "160", f"{zen_4} la57", "ALL")
+    see("AuthenticAMD", "26", "2", zen_5)
+    see("AuthenticAMD", "26", "2", zen_5, "avx2")
+    see("GenuineIntel", "6", "173", "avx2")
+    see("GenuineIntel", "6", "207", "avx2")
+    assert seen[0] == seen[1] == "AuthenticAMD cpu family 25 avx2 avx512f avx512_bf16"
+    alone = "AuthenticAMD cpu family 26 avx2 avx_vnni avx512f avx512_bf16"
+    assert seen[2:4] == [alone, f"{alone} ONEDNN_MAX_CPU_ISA=AVX2"]
+    assert seen[4:] == [f"GenuineIntel cpu family 6 model {model} avx2" for model in (173, 207)]
 
 
 def test_measurements_hold_for_one_processor_among_those_of_one_name(monkeypatch):

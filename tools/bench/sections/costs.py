@@ -3,10 +3,13 @@
 Networks that nothing was trained on were measured once on each kind of device (``data/costs``), so that this
 needs no measuring. A device is known as ``calibrate`` measured it, or as it tells of itself; either way also
 with factors by class of op from ten of the networks, as ``calibrate MODEL...`` finds them, for the others.
+Networks that were measured in several hours show how far measuring itself is off.
 """
 
 from __future__ import annotations
 
+import math
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +37,7 @@ def run(quick: bool, seed: int) -> Result:
         seed: Of which networks correct the others.
     """
     rivals: dict[str, Predictor | None] = {"roofline": None, "network": CostNetwork.load(SHIPPED)}
-    rows, few, ratios, claims = [], [], [], []
+    rows, few, again, ratios, claims = [], [], [], [], []
     for path in sorted(DATA.glob(f"{HELD_OUT}*.npz" if quick else "*.npz"))[: 1 if quick else None]:
         title, samples = _judged(path)
         if path.stem.startswith(HELD_OUT):
@@ -43,6 +46,7 @@ def run(quick: bool, seed: int) -> Result:
                 for known, how in enumerate(_KNOWN)
                 for rival, predictor in rivals.items()
             ]
+            again += _again(title, *measured_again(samples))
         for known, how in enumerate(_KNOWN):
             for rival, predictor in rivals.items():
                 found = judge(samples, predictor, known)
@@ -62,11 +66,14 @@ def run(quick: bool, seed: int) -> Result:
         "was trained on devices of an unseen kind."
     )
     corrections = ("networks", "by", "device", "typical factor", "90th percentile of errors %", "worst")
+    hours = ("networks", "typical factor", "90th percentile of errors %", "worst", "error of ratios %")
+    beside = "What the reference model tells of the hours is taken into account."
     return Result(
         "Costs before anything is measured",
         (
             Table("Latencies of whole networks", columns, rows, note),
             Table(f"Corrected by latencies of {_FEW} other networks", corrections, few),
+            Table("One hour's latencies beside another's", hours, again, beside),
         ),
         tuple(ratios),
         claims=tuple(claims),
@@ -107,6 +114,33 @@ def corrected(samples: CostSamples, predictor: Predictor | None, known: int, see
             factors = class_factors(estimated[few], (measured - launches)[few])
             found.append(np.log((estimated @ factors + launches)[others] / measured[others]))
     return np.concatenate(found) if found else np.zeros(0)
+
+
+def measured_again(samples: CostSamples) -> tuple[FloatArray, FloatArray]:
+    """How far one hour's latencies are from another's, and its ratios between settings, as logarithms.
+
+    No estimate can be nearer to what was measured once than that.
+    """
+    hours: dict[int, dict[str, dict[tuple[str, str, int], float]]] = {}
+    for m in samples.comparable:
+        setting = samples.settings[m.setting]
+        own = hours.setdefault(m.network, {}).setdefault(setting.device, {})
+        own[setting.without_hour] = math.log(m.seconds)
+    latencies: list[float] = []
+    ratios: list[float] = []
+    for of_network in hours.values():
+        for one, other in combinations(of_network.values(), 2):
+            differ = [one[setting] - other[setting] for setting in one if setting in other]
+            latencies += differ
+            ratios += [abs(a - b) for a, b in combinations(differ, 2)]
+    return np.array(latencies), np.array(ratios)
+
+
+def _again(title: str, latencies: FloatArray, ratios: FloatArray) -> list[tuple[str, ...]]:
+    """A row, if anything was measured in two hours."""
+    if not len(ratios):
+        return []
+    return [(title, *_cells(latencies), f"{100 * (np.exp(np.median(ratios)) - 1):.0f}")]
 
 
 def _cells(errors: FloatArray) -> tuple[str, str, str]:

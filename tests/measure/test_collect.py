@@ -18,6 +18,8 @@ from ov_autoplace.measure.collect import NamedModel, collect
 from ov_autoplace.measure.microbenchmarks import benchmarks
 from random_models import random_model
 
+MOST_SLOWNESS = collecting._MOST_SLOWNESS
+
 
 def models(count: int) -> Iterator[NamedModel]:
     for seed in range(count):
@@ -33,7 +35,8 @@ def core() -> ov.Core:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """One precision, a size of each class of ops to calibrate by, and little time for each network."""
+    """One precision, a size of each class of ops, and little time for each network, at any speed."""
+    monkeypatch.setattr(collecting, "_MOST_SLOWNESS", np.inf)
     monkeypatch.setattr(collecting, "_FLOATS", frozenset({"f32"}))
     monkeypatch.setattr(collecting, "_COUNTING_SECONDS", 0.01)
     monkeypatch.setattr("ov_autoplace.measure.timing.SECONDS", 0.02)
@@ -106,6 +109,7 @@ def test_what_a_device_refuses_is_left_out(core, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("slowness", "kept"), [(1.25, True), (2.0, False)])
 def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeypatch, slowness, kept):
     """The machine is slower after it was calibrated: by what counts, or by so much that nothing does."""
+    monkeypatch.setattr(collecting, "_MOST_SLOWNESS", MOST_SLOWNESS)
     real = collecting.time_in_turns
 
     def slower(executables, **how):

@@ -191,8 +191,8 @@ def _exchanged_bytes(ops: OpGraph, head: IntArray) -> FloatArray:
 
 def _arithmetic_seconds(ops: OpGraph, device: DeviceProfile) -> FloatArray:
     """Flop over rate of each op, ``float64[N]``."""
-    reference = _REFERENCE_FLOP_PER_SECOND_AND_THREAD * (device.threads or 0)
-    has_reference = reference > 0 and device.precision == "f16"
+    reference = _REFERENCE_FLOP_PER_SECOND_AND_THREAD * device.threads
+    has_reference = device.threads > 0 and device.precision == "f16"
     kinds: dict[tuple[str, float, str | None], list[int]] = {}
     for i, (op_type, precision, shape) in enumerate(
         zip(ops.op_types, ops.precisions, ops.shapes, strict=True)

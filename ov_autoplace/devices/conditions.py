@@ -108,10 +108,13 @@ def processor() -> str:
 
     The name alone does not: many a virtual machine calls all processors of one maker the same.
     """
+    return " ".join([processor_name(), *_numbers("cpu family", "model", "stepping"), *_capped()])
+
+
+def _numbers(*fields: str) -> list[str]:
+    """Fields of the processor with their names, those that the operating system tells."""
     information = cpu_information()
-    fields = ("cpu family", "model", "stepping")
-    told = [processor_name(), *(f"{field} {information[field]}" for field in fields if field in information)]
-    return " ".join([*told, *_capped()])
+    return [f"{field} {information[field]}" for field in fields if field in information]
 
 
 def _capped() -> list[str]:
@@ -126,10 +129,8 @@ def generation() -> str:
     name and the frequency of a Zen 4 in some virtual machines, and takes half its time. AMD counts families
     by generation; Intel has one family for many generations, and counts models.
     """
-    information, flags = cpu_information(), _flags()
-    maker = information.get("vendor_id", "unknown maker")
-    fields = ("cpu family", "model") if maker == "GenuineIntel" else ("cpu family",)
-    numbers = [f"{field} {information[field]}" for field in fields if field in information]
+    flags, maker = _flags(), cpu_information().get("vendor_id", "unknown maker")
+    numbers = _numbers("cpu family", "model") if maker == "GenuineIntel" else _numbers("cpu family")
     known = [flag for added in _INSTRUCTION_SETS.values() for flag in added if flag in flags]
     return " ".join([maker, *numbers, *known, *_capped()])
 

@@ -1,6 +1,6 @@
 """What operations cost before anything is measured: the network of costs beside the roofline.
 
-Networks that nothing was trained on were measured once on each kind of device (``data/costs``), so that this
+Networks that nothing was trained on were measured on each kind of device (``data/costs``), so that this
 needs no measuring. A device is known as ``calibrate`` measured it, or as it tells of itself; either way also
 with factors by class of op from ten of the networks, as ``calibrate MODEL...`` finds them, for the others.
 Networks that were measured in several hours show how far measuring itself is off.

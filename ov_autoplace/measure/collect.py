@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,6 +39,7 @@ from ov_autoplace.measure.profiled import calibrated
 from ov_autoplace.measure.timing import mood_of, time_in_turns
 
 if TYPE_CHECKING:
+    from ov_autoplace.cost.target import Target
     from ov_autoplace.graph.computation_graph import ComputationGraph
     from ov_autoplace.measure.isolation.interface import Executable, Profiler
 
@@ -47,7 +49,7 @@ _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
-_LOOKS = 4  # at the reference models, when all settings are calibrated
+_CALIBRATIONS, _STEADY = 3, 1.1  # how often at most, and by which factor the machine's speed may change meanwhile
 _BESIDE = "reference of "  # begins the names of references among what takes turns
 # Numbers below 1e-38 take many times as long as others. What was trained computes none, random weights may.
 _NO_DENORMALS = {"CPU_DENORMALS_OPTIMIZATION": "YES"}
@@ -163,7 +165,6 @@ def _places(
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     # All threads are the last: they do not stop at once, and would slow down what comes after them.
     widths: list[Width | None] = [None]
-    references: dict[str, Executable] = {}
     always: dict[str, str] = {}
     if is_cpu(core, device):
         always = _NO_DENORMALS
@@ -183,23 +184,17 @@ def _places(
             setting = found.get(name)
             if setting is None:
                 try:
-                    measured = calibrate(core, (device,), properties=properties, quick=True)
-                    references |= _reference(profiler, {name: (device, properties)})
+                    reference = _reference(profiler, {name: (device, properties)})
+                    measured, took = _calibrated(core, device, properties, reference)
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                setting = Setting(name, kind, (replace(measured, samples=()), told), 0.0)
+                setting = Setting(name, kind, (replace(measured, samples=()), told), took)
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
-    took = _undisturbed(references)
-    return [
-        replace(place, setting=replace(place.setting, reference_seconds=took[place.setting.name]))
-        if place.setting.name in took
-        else place
-        for place in places
-    ]
+    return places
 
 
 def _labelled(device: str, label: str) -> str:
@@ -209,16 +204,31 @@ def _labelled(device: str, label: str) -> str:
     return f"{device}, {label}"
 
 
-def _undisturbed(executables: Mapping[str, Executable]) -> dict[str, float]:
-    """What each takes where nothing else runs.
+def _calibrated(
+    core: ov.Core, device: str, properties: Mapping[str, str], reference: Mapping[str, Executable]
+) -> tuple[Target, float]:
+    """A device as calibrated, and what the reference model takes at the speed that it has then.
 
-    A slow spell of a machine may last longer than a look at it. It only makes times longer.
+    A shared machine may be fast while it is calibrated, and slow when the reference model runs. So this runs
+    before and after, and where the machine changed its speed in between, both come again.
     """
-    looks = [time_in_turns(executables, seconds=_TURN_SECONDS) for _ in range(_LOOKS)]
-    return {
-        name: min(float(np.median(mood_of([look[name]]).samples(look[name]))) for look in looks)
-        for name in executables
-    }
+    found = []
+    before = _undisturbed(reference)
+    for _ in range(_CALIBRATIONS):
+        target = calibrate(core, (device,), properties=properties, quick=True)
+        after = _undisturbed(reference)
+        found.append((max(before, after) / min(before, after), target, (before * after) ** 0.5))
+        if found[-1][0] <= _STEADY:
+            break
+        before = after
+    _, target, seconds = min(found, key=itemgetter(0))
+    return target, seconds
+
+
+def _undisturbed(reference: Mapping[str, Executable]) -> float:
+    """What the reference model takes where nothing else runs."""
+    (turns,) = time_in_turns(reference, seconds=_TURN_SECONDS).values()
+    return float(np.median(mood_of([turns]).samples(turns)))
 
 
 def _measured(

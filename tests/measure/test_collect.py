@@ -118,7 +118,7 @@ def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeyp
         return {name: [np.full(5, slowness * fixed[name])] * 6 for name in turns}
 
     monkeypatch.setattr(collecting, "time_in_turns", slower)
-    monkeypatch.setattr(collecting, "_undisturbed", lambda ran: dict.fromkeys(ran, 1e-3))
+    monkeypatch.setattr(collecting, "_undisturbed", lambda reference: 1e-3)
     found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
     assert bool(found.measurements) is kept
     for m in found.measurements:
@@ -146,18 +146,41 @@ def test_no_network_is_begun_after_the_time(core, tmp_path):
     assert np.isfinite([t.transfers.launch_seconds[0] for s in found.settings for t in s.targets]).all()
 
 
-def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_with():
+@pytest.mark.parametrize(
+    ("looks", "calibrations", "kept", "seconds"),
+    [
+        ([1e-3, 1e-3], 1, 1, 1e-3),
+        ([2e-3, 1e-3, 1e-3], 2, 2, 1e-3),  # it was slow at first
+        ([1e-3, 2e-3, 2e-3], 2, 2, 2e-3),  # it became slow, and stays so
+        ([1e-3, 2e-3, 1.6e-3, 1e-3], 3, 2, 1.6e-3 * 1.25**0.5),  # never steady, the second time least unsteady
+    ],
+)
+def test_a_device_is_calibrated_at_the_speed_that_its_times_are_compared_with(
+    core, monkeypatch, looks, calibrations, kept, seconds
+):
+    made, told = [], iter(looks)
+
+    def calibrated(core, devices, **how):
+        made.append(len(made) + 1)
+        return made[-1]
+
+    monkeypatch.setattr(collecting, "calibrate", calibrated)
+    monkeypatch.setattr(collecting, "_undisturbed", lambda reference: next(told))
+    assert collecting._calibrated(core, "CPU", {}, {}) == (kept, pytest.approx(seconds))
+    assert len(made) == calibrations
+
+
+def test_slow_rounds_of_the_reference_are_not_what_others_are_compared_with():
     class Slow:
-        """Half as fast in its first 20 calls."""
+        """Half as fast in all but every third call."""
 
         calls = 0
 
         def run(self, count, warmup=0):
             self.calls += 1
-            return np.full(count, 2e-3 if self.calls <= 20 else 1e-3)
+            return np.full(count, 2e-3 if self.calls % 3 else 1e-3)
 
-    assert collecting._undisturbed({"CPU": Slow()}) == {"CPU": pytest.approx(1e-3)}
-    assert collecting._undisturbed({}) == {}
+    assert collecting._undisturbed({"CPU": Slow()}) == pytest.approx(1e-3)
 
 
 def test_a_gated_unit_is_left_out_where_it_would_crash_the_compiler(monkeypatch, tmp_path):

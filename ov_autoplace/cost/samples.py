@@ -143,12 +143,9 @@ class CostSamples:
 
     def _told_of(self, setting: int) -> Known:
         """What the targets of a setting say."""
-        calibrated, *others = [
-            (target.devices[0], float(target.transfers.launch_seconds[0]))
-            for target in self.settings[setting].targets
-        ]
-        share = self._fastest_hour[setting]
-        return [(calibrated[0].slower(share), share * calibrated[1]), *others]
+        calibrated, *others = self.settings[setting].targets
+        targets = [calibrated.slower(self._fastest_hour[setting]), *others]
+        return [(target.devices[0], float(target.transfers.launch_seconds[0])) for target in targets]
 
     @cached_property
     def _fastest_hour(self) -> tuple[float, ...]:

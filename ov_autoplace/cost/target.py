@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ov_autoplace._base.arrays import FloatArray
+from ov_autoplace._base.arrays import FloatArray, frozen_array
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.errors import TargetError
 
@@ -243,6 +243,15 @@ class Target:
                 return device
         raise TargetError(
             f"the target {self.name!r} has no device {name!r}; it has {', '.join(self.device_names)}"
+        )
+
+    def slower(self, factor: float) -> Target:
+        """The same machine where everything but a transfer takes ``factor`` times as long."""
+        launch = frozen_array(factor * self.transfers.launch_seconds, np.float64)
+        return replace(
+            self,
+            devices=tuple(device.slower(factor) for device in self.devices),
+            transfers=replace(self.transfers, launch_seconds=launch),
         )
 
     def resolve_devices(self, devices: str | Sequence[str] | None = None) -> tuple[str, ...]:

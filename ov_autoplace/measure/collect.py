@@ -49,7 +49,9 @@ _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
-_CALIBRATIONS, _STEADY = 3, 1.1  # how often at most, and by which factor the machine's speed may change meanwhile
+_LOOKS = 4  # at the reference models, when all settings are calibrated
+_CALIBRATIONS = 3  # at most
+_STEADY = 1.1  # the factor by which a machine may change its speed while it is calibrated
 _BESIDE = "reference of "  # begins the names of references among what takes turns
 # Numbers below 1e-38 take many times as long as others. What was trained computes none, random weights may.
 _NO_DENORMALS = {"CPU_DENORMALS_OPTIMIZATION": "YES"}
@@ -165,6 +167,7 @@ def _places(
     """The settings of a device: each width of a CPU, in each precision that it computes in."""
     # All threads are the last: they do not stop at once, and would slow down what comes after them.
     widths: list[Width | None] = [None]
+    references: dict[str, Executable] = {}
     always: dict[str, str] = {}
     if is_cpu(core, device):
         always = _NO_DENORMALS
@@ -186,6 +189,7 @@ def _places(
                 try:
                     reference = _reference(profiler, {name: (device, properties)})
                     measured, took = _calibrated(core, device, properties, reference)
+                    references |= reference
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
@@ -194,7 +198,13 @@ def _places(
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
-    return places
+    undisturbed = _undisturbed(references)
+    return [
+        replace(place, setting=_at_speed(place.setting, undisturbed[place.setting.name]))
+        if place.setting.name in undisturbed
+        else place
+        for place in places
+    ]
 
 
 def _labelled(device: str, label: str) -> str:
@@ -209,14 +219,13 @@ def _calibrated(
 ) -> tuple[Target, float]:
     """A device as calibrated, and what the reference model takes at the speed that it has then.
 
-    A shared machine may be fast while it is calibrated, and slow when the reference model runs. So this runs
-    before and after, and where the machine changed its speed in between, both come again.
+    Where a machine changes its speed while it is calibrated, that comes again.
     """
     found = []
-    before = _undisturbed(reference)
+    (before,) = _undisturbed(reference, looks=1).values()
     for _ in range(_CALIBRATIONS):
         target = calibrate(core, (device,), properties=properties, quick=True)
-        after = _undisturbed(reference)
+        (after,) = _undisturbed(reference, looks=1).values()
         found.append((max(before, after) / min(before, after), target, (before * after) ** 0.5))
         if found[-1][0] <= _STEADY:
             break
@@ -225,10 +234,23 @@ def _calibrated(
     return target, seconds
 
 
-def _undisturbed(reference: Mapping[str, Executable]) -> float:
-    """What the reference model takes where nothing else runs."""
-    (turns,) = time_in_turns(reference, seconds=_TURN_SECONDS).values()
-    return float(np.median(mood_of([turns]).samples(turns)))
+def _at_speed(setting: Setting, reference_seconds: float) -> Setting:
+    """A setting that was calibrated while the machine had another speed, as it is at the one told."""
+    calibrated, *others = setting.targets
+    calibrated = calibrated.slower(reference_seconds / setting.reference_seconds)
+    return replace(setting, targets=(calibrated, *others), reference_seconds=reference_seconds)
+
+
+def _undisturbed(executables: Mapping[str, Executable], looks: int = _LOOKS) -> dict[str, float]:
+    """What each takes where nothing else runs.
+
+    A slow spell of a machine may last longer than a look at it. It only makes times longer.
+    """
+    turns = [time_in_turns(executables, seconds=_TURN_SECONDS) for _ in range(looks)]
+    return {
+        name: min(float(np.median(mood_of([look[name]]).samples(look[name]))) for look in turns)
+        for name in executables
+    }
 
 
 def _measured(

@@ -118,7 +118,7 @@ def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeyp
         return {name: [np.full(5, slowness * fixed[name])] * 6 for name in turns}
 
     monkeypatch.setattr(collecting, "time_in_turns", slower)
-    monkeypatch.setattr(collecting, "_undisturbed", lambda reference: 1e-3)
+    monkeypatch.setattr(collecting, "_undisturbed", lambda ran, **looks: dict.fromkeys(ran, 1e-3))
     found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
     assert bool(found.measurements) is kept
     for m in found.measurements:
@@ -152,7 +152,7 @@ def test_no_network_is_begun_after_the_time(core, tmp_path):
         ([1e-3, 1e-3], 1, 1, 1e-3),
         ([2e-3, 1e-3, 1e-3], 2, 2, 1e-3),  # it was slow at first
         ([1e-3, 2e-3, 2e-3], 2, 2, 2e-3),  # it became slow, and stays so
-        ([1e-3, 2e-3, 1.6e-3, 1e-3], 3, 2, 1.6e-3 * 1.25**0.5),  # never steady, the second time least unsteady
+        ([1e-3, 2e-3, 1.6e-3, 1e-3], 3, 2, 1.6e-3 * 1.25**0.5),  # the second is the steadiest
     ],
 )
 def test_a_device_is_calibrated_at_the_speed_that_its_times_are_compared_with(
@@ -165,22 +165,44 @@ def test_a_device_is_calibrated_at_the_speed_that_its_times_are_compared_with(
         return made[-1]
 
     monkeypatch.setattr(collecting, "calibrate", calibrated)
-    monkeypatch.setattr(collecting, "_undisturbed", lambda reference: next(told))
-    assert collecting._calibrated(core, "CPU", {}, {}) == (kept, pytest.approx(seconds))
+    monkeypatch.setattr(collecting, "_undisturbed", lambda ran, looks: dict.fromkeys(ran, next(told)))
+    assert collecting._calibrated(core, "CPU", {}, {"reference": None}) == (kept, pytest.approx(seconds))
     assert len(made) == calibrations
 
 
-def test_slow_rounds_of_the_reference_are_not_what_others_are_compared_with():
+def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_with():
     class Slow:
-        """Half as fast in all but every third call."""
+        """Half as fast in its first 20 calls."""
 
         calls = 0
 
         def run(self, count, warmup=0):
             self.calls += 1
-            return np.full(count, 2e-3 if self.calls % 3 else 1e-3)
+            return np.full(count, 2e-3 if self.calls <= 20 else 1e-3)
 
-    assert collecting._undisturbed({"CPU": Slow()}) == pytest.approx(1e-3)
+    assert collecting._undisturbed({"CPU": Slow()}) == {"CPU": pytest.approx(1e-3)}
+    assert collecting._undisturbed({}) == {}
+
+
+def test_what_was_calibrated_in_a_slow_spell_is_brought_to_the_speed_of_the_rest(core, tmp_path, monkeypatch):
+    real, made = collecting.calibrate, []
+
+    def calibrated(core, devices, **how):
+        made.append(real(core, devices, **how))
+        return made[-1]
+
+    def undisturbed(ran, looks=4):
+        return dict.fromkeys(ran, 2e-3 if looks == 1 else 1e-3)
+
+    monkeypatch.setattr(collecting, "calibrate", calibrated)
+    monkeypatch.setattr(collecting, "_undisturbed", undisturbed)
+    found = collect((), tmp_path / "costs.npz", core, ("CPU",))
+    for setting, target in zip(found.settings, made, strict=True):
+        told = setting.targets[0]
+        assert setting.reference_seconds == 1e-3
+        assert told.transfers.launch_seconds == pytest.approx(target.transfers.launch_seconds / 2)
+        assert told.devices[0].op_overhead_seconds == pytest.approx(target.devices[0].op_overhead_seconds / 2)
+        assert told.devices[0].rates[0].per_second == pytest.approx(2 * target.devices[0].rates[0].per_second)
 
 
 def test_a_gated_unit_is_left_out_where_it_would_crash_the_compiler(monkeypatch, tmp_path):

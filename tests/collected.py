@@ -1,16 +1,22 @@
-"""Costs that nobody had to collect: small networks on a made-up CPU that takes what a formula says."""
+"""Costs that nobody had to collect: small networks on a made-up CPU that takes what a formula says.
+
+And little of what collecting does otherwise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
 from ov_autoplace.cost.target import OP_CLASSES, DeviceProfile, Rate, Target
 from ov_autoplace.cost.transfers import TransferFit
 from ov_autoplace.graph.extract import extract
+from ov_autoplace.measure import calibrate, collect, timing
+from ov_autoplace.measure.microbenchmarks import benchmarks
 from random_models import random_model
 
 LAUNCH = 4e-6
@@ -83,3 +89,14 @@ def samples_of(made: Sequence[Network]) -> CostSamples:
 
 
 NETWORKS = networks(3)
+
+
+def collect_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have ``collect`` take one precision, one size and calibration, and little time, at any speed."""
+    smallest = {benchmark.op_class: benchmark for benchmark in reversed(benchmarks())}
+    monkeypatch.setattr(calibrate, "benchmarks", lambda **_: list(smallest.values()))
+    monkeypatch.setattr(collect, "_MOST_SLOWNESS", np.inf)
+    monkeypatch.setattr(collect, "_FLOATS", frozenset({"f32"}))
+    monkeypatch.setattr(collect, "_LOOKS", 1)
+    monkeypatch.setattr(collect, "_COUNTING_SECONDS", 0.01)
+    monkeypatch.setattr(timing, "SECONDS", 0.02)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ import openvino as ov
 from ov_autoplace._base.arrays import FloatArray, IntArray, frozen_array
 from ov_autoplace._base.files import temporary_folder
 from ov_autoplace._base.progress import Progress
+from ov_autoplace.cost.analytic import Roofline
 from ov_autoplace.cost.generic_target import generic_target
 from ov_autoplace.cost.op_graph import OpGraph
 from ov_autoplace.cost.samples import CostSamples, Measurement, Network, Setting
@@ -49,9 +50,7 @@ _log = logging.getLogger("ov_autoplace")
 
 _FLOATS = frozenset({"f32", "bf16", "f16"})
 _TURN_SECONDS = 0.15  # for each setting of a network, and as much for the reference beside it
-_LOOKS = 4  # at the reference models, when all settings are calibrated
-_CALIBRATIONS = 3  # at most
-_STEADY = 1.1  # the factor by which a machine may change its speed while it is calibrated
+_LOOKS = 3  # at the reference model on all settings, and calibrations of each
 _BESIDE = "reference of "  # begins the names of references among what takes turns
 # Numbers below 1e-38 take many times as long as others. What was trained computes none, random weights may.
 _NO_DENORMALS = {"CPU_DENORMALS_OPTIMIZATION": "YES"}
@@ -187,24 +186,17 @@ def _places(
             setting = found.get(name)
             if setting is None:
                 try:
-                    reference = _reference(profiler, {name: (device, properties)})
-                    measured, took = _calibrated(core, device, properties, reference)
-                    references |= reference
+                    measured = _calibrated(core, device, properties)
+                    references |= _reference(profiler, {name: (device, properties)})
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
                     continue
                 told = generic_target(core, (device,), properties)
-                setting = Setting(name, kind, (replace(measured, samples=()), told), took)
+                setting = Setting(name, kind, (measured, told), math.inf)
             places.append(_Place(setting, device, properties))
     if not places:
         raise ProfilingError(f"{device} cannot be calibrated in any precision", device)
-    undisturbed = _undisturbed(references)
-    return [
-        replace(place, setting=_at_speed(place.setting, undisturbed[place.setting.name]))
-        if place.setting.name in undisturbed
-        else place
-        for place in places
-    ]
+    return _undisturbed(core, places, references)
 
 
 def _labelled(device: str, label: str) -> str:
@@ -214,43 +206,35 @@ def _labelled(device: str, label: str) -> str:
     return f"{device}, {label}"
 
 
-def _calibrated(
-    core: ov.Core, device: str, properties: Mapping[str, str], reference: Mapping[str, Executable]
-) -> tuple[Target, float]:
-    """A device as calibrated, and what the reference model takes at the speed that it has then.
+def _calibrated(core: ov.Core, device: str, properties: Mapping[str, str]) -> Target:
+    """A device as calibrated, without the samples that it was told from."""
+    return replace(calibrate(core, (device,), properties=properties, quick=True), samples=())
 
-    Where a machine changes its speed while it is calibrated, that comes again.
+
+def _undisturbed(
+    core: ov.Core, places: Sequence[_Place], references: Mapping[str, Executable]
+) -> list[_Place]:
+    """The places where a reference model runs, as fast as they are while nothing else runs.
+
+    A slow spell of a machine may last longer than a calibration or a look at the reference. It only makes
+    times longer, so both come several times, and of each the fastest counts.
     """
-    found = []
-    (before,) = _undisturbed(reference, looks=1).values()
-    for _ in range(_CALIBRATIONS):
-        target = calibrate(core, (device,), properties=properties, quick=True)
-        (after,) = _undisturbed(reference, looks=1).values()
-        found.append((max(before, after) / min(before, after), target, (before * after) ** 0.5))
-        if found[-1][0] <= _STEADY:
-            break
-        before = after
-    _, target, seconds = min(found, key=itemgetter(0))
-    return target, seconds
+    ops, _ = OpGraph.of(PreparedModel.of(reference_model()).graph)
 
+    def estimate(target: Target) -> float:
+        return float(Roofline.of(ops, target.devices[0]).seconds.sum())
 
-def _at_speed(setting: Setting, reference_seconds: float) -> Setting:
-    """A setting that was calibrated while the machine had another speed, as it is at the one told."""
-    calibrated, *others = setting.targets
-    calibrated = calibrated.slower(reference_seconds / setting.reference_seconds)
-    return replace(setting, targets=(calibrated, *others), reference_seconds=reference_seconds)
-
-
-def _undisturbed(executables: Mapping[str, Executable], looks: int = _LOOKS) -> dict[str, float]:
-    """What each takes where nothing else runs.
-
-    A slow spell of a machine may last longer than a look at it. It only makes times longer.
-    """
-    turns = [time_in_turns(executables, seconds=_TURN_SECONDS) for _ in range(looks)]
-    return {
-        name: min(float(np.median(mood_of([look[name]]).samples(look[name]))) for look in turns)
-        for name in executables
-    }
+    found = {place.setting.name: place for place in places}
+    for look in range(_LOOKS):
+        for name, parts in time_in_turns(references, seconds=_TURN_SECONDS).items():
+            place, own = found[name], found[name].setting
+            measured, told = own.targets
+            if look:
+                measured = min(measured, _calibrated(core, place.device, place.properties), key=estimate)
+            seconds = min(own.reference_seconds, float(np.median(mood_of([parts]).samples(parts))))
+            setting = replace(own, targets=(measured, told), reference_seconds=seconds)
+            found[name] = replace(place, setting=setting)
+    return list(found.values())
 
 
 def _measured(

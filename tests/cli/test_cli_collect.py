@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
 
+from collected import collect_little
 from command_line import Command
 from ov_autoplace.cost.samples import CostSamples
-from ov_autoplace.measure import collect as collecting
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One precision, and little time for each model, at any speed of the machine."""
-    monkeypatch.setattr(collecting, "_MOST_SLOWNESS", math.inf)
-    monkeypatch.setattr(collecting, "_FLOATS", frozenset({"f32"}))
-    monkeypatch.setattr(collecting, "_COUNTING_SECONDS", 0.01)
-    monkeypatch.setattr("ov_autoplace.measure.timing.SECONDS", 0.02)
+    """Nothing takes long."""
+    collect_little(monkeypatch)
 
 
 def test_a_model_is_measured_once(cli: Command, small_ir: Path, tmp_path: Path) -> None:

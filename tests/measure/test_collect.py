@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import openvino as ov
 import pytest
 
+from collected import collect_little, profile, target
 from command_line import gated_unit
 from ov_autoplace.cost.samples import CostSamples
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.graph.extract import extract
-from ov_autoplace.measure import calibrate as calibrating
 from ov_autoplace.measure import collect as collecting
 from ov_autoplace.measure.collect import NamedModel, collect
-from ov_autoplace.measure.microbenchmarks import benchmarks
 from random_models import random_model
 
 MOST_SLOWNESS = collecting._MOST_SLOWNESS
@@ -35,13 +36,8 @@ def core() -> ov.Core:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """One precision, a size of each class of ops, and little time for each network, at any speed."""
-    monkeypatch.setattr(collecting, "_MOST_SLOWNESS", np.inf)
-    monkeypatch.setattr(collecting, "_FLOATS", frozenset({"f32"}))
-    monkeypatch.setattr(collecting, "_COUNTING_SECONDS", 0.01)
-    monkeypatch.setattr("ov_autoplace.measure.timing.SECONDS", 0.02)
-    smallest = {benchmark.op_class: benchmark for benchmark in reversed(benchmarks())}
-    monkeypatch.setattr(calibrating, "benchmarks", lambda **_: list(smallest.values()))
+    """Nothing takes long."""
+    collect_little(monkeypatch)
 
 
 def test_what_was_collected_adds_up_and_is_kept(core, tmp_path):
@@ -118,7 +114,11 @@ def test_times_are_those_at_the_speed_of_the_calibration(core, tmp_path, monkeyp
         return {name: [np.full(5, slowness * fixed[name])] * 6 for name in turns}
 
     monkeypatch.setattr(collecting, "time_in_turns", slower)
-    monkeypatch.setattr(collecting, "_undisturbed", lambda ran, **looks: dict.fromkeys(ran, 1e-3))
+
+    def undisturbed(core, places, references):
+        return [replace(p, setting=replace(p.setting, reference_seconds=1e-3)) for p in places]
+
+    monkeypatch.setattr(collecting, "_undisturbed", undisturbed)
     found = collect(models(1), tmp_path / "costs.npz", core, ("CPU",))
     assert bool(found.measurements) is kept
     for m in found.measurements:
@@ -146,63 +146,32 @@ def test_no_network_is_begun_after_the_time(core, tmp_path):
     assert np.isfinite([t.transfers.launch_seconds[0] for s in found.settings for t in s.targets]).all()
 
 
-@pytest.mark.parametrize(
-    ("looks", "calibrations", "kept", "seconds"),
-    [
-        ([1e-3, 1e-3], 1, 1, 1e-3),
-        ([2e-3, 1e-3, 1e-3], 2, 2, 1e-3),  # it was slow at first
-        ([1e-3, 2e-3, 2e-3], 2, 2, 2e-3),  # it became slow, and stays so
-        ([1e-3, 2e-3, 1.6e-3, 1e-3], 3, 2, 1.6e-3 * 1.25**0.5),  # the second is the steadiest
-    ],
-)
-def test_a_device_is_calibrated_at_the_speed_that_its_times_are_compared_with(
-    core, monkeypatch, looks, calibrations, kept, seconds
-):
-    made, told = [], iter(looks)
+@pytest.mark.parametrize("fastest", [0, 1, 2])
+def test_a_slow_spell_while_a_device_is_calibrated_counts_for_nothing(core, tmp_path, monkeypatch, fastest):
+    """Calibrations and looks at the reference come in turns; the machine is at its fastest in one of them."""
+    speeds = [1.0 if look == fastest else 0.5 for look in range(3)]
+    monkeypatch.setattr(collecting, "_LOOKS", len(speeds))
+    calibrations, looks = defaultdict(list), iter(speeds)
 
-    def calibrated(core, devices, **how):
-        made.append(len(made) + 1)
-        return made[-1]
+    def calibrated(core, devices, *, properties, **how):
+        own = calibrations[properties.get("INFERENCE_NUM_THREADS")]
+        own.append(target(profile(1, speeds[len(own)])))
+        return own[-1]
 
     monkeypatch.setattr(collecting, "calibrate", calibrated)
-    monkeypatch.setattr(collecting, "_undisturbed", lambda ran, looks: dict.fromkeys(ran, next(told)))
-    assert collecting._calibrated(core, "CPU", {}, {"reference": None}) == (kept, pytest.approx(seconds))
-    assert len(made) == calibrations
 
+    def looked(ran, **how):
+        turns = [np.full(5, 1e-3 / next(looks))]
+        return dict.fromkeys(ran, turns)
 
-def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_with():
-    class Slow:
-        """Half as fast in its first 20 calls."""
-
-        calls = 0
-
-        def run(self, count, warmup=0):
-            self.calls += 1
-            return np.full(count, 2e-3 if self.calls <= 20 else 1e-3)
-
-    assert collecting._undisturbed({"CPU": Slow()}) == {"CPU": pytest.approx(1e-3)}
-    assert collecting._undisturbed({}) == {}
-
-
-def test_what_was_calibrated_in_a_slow_spell_is_brought_to_the_speed_of_the_rest(core, tmp_path, monkeypatch):
-    real, made = collecting.calibrate, []
-
-    def calibrated(core, devices, **how):
-        made.append(real(core, devices, **how))
-        return made[-1]
-
-    def undisturbed(ran, looks=4):
-        return dict.fromkeys(ran, 2e-3 if looks == 1 else 1e-3)
-
-    monkeypatch.setattr(collecting, "calibrate", calibrated)
-    monkeypatch.setattr(collecting, "_undisturbed", undisturbed)
+    monkeypatch.setattr(collecting, "time_in_turns", looked)
     found = collect((), tmp_path / "costs.npz", core, ("CPU",))
-    for setting, target in zip(found.settings, made, strict=True):
-        told = setting.targets[0]
+    assert len(calibrations) == len(found.settings) > 1
+    for setting, own in zip(found.settings, calibrations.values(), strict=True):
+        assert len(own) == len(speeds)
+        kept = setting.targets[0].devices[0].rates[0]
+        assert kept.per_second == own[fastest].devices[0].rates[0].per_second
         assert setting.reference_seconds == 1e-3
-        assert told.transfers.launch_seconds == pytest.approx(target.transfers.launch_seconds / 2)
-        assert told.devices[0].op_overhead_seconds == pytest.approx(target.devices[0].op_overhead_seconds / 2)
-        assert told.devices[0].rates[0].per_second == pytest.approx(2 * target.devices[0].rates[0].per_second)
 
 
 def test_a_gated_unit_is_left_out_where_it_would_crash_the_compiler(monkeypatch, tmp_path):

@@ -166,7 +166,7 @@ def test_a_slow_spell_while_a_device_is_calibrated_counts_for_nothing(core, tmp_
 
     monkeypatch.setattr(collecting, "time_in_turns", looked)
     found = collect((), tmp_path / "costs.npz", core, ("CPU",))
-    assert len(calibrations) == len(found.settings) > 1
+    assert found.settings
     for setting, own in zip(found.settings, calibrations.values(), strict=True):
         assert len(own) == len(speeds)
         kept = setting.targets[0].devices[0].rates[0]

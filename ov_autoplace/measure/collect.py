@@ -186,7 +186,7 @@ def _places(
             setting = found.get(name)
             if setting is None:
                 try:
-                    measured = _calibrated(core, device, properties)
+                    measured = _target_of(core, device, properties)
                     references |= _reference(profiler, {name: (device, properties)})
                 except (ProfilingError, RuntimeError) as cause:  # a precision that a device only claims
                     _log.warning("%s is left out: %s", name, cause)
@@ -206,7 +206,7 @@ def _labelled(device: str, label: str) -> str:
     return f"{device}, {label}"
 
 
-def _calibrated(core: ov.Core, device: str, properties: Mapping[str, str]) -> Target:
+def _target_of(core: ov.Core, device: str, properties: Mapping[str, str]) -> Target:
     """A device as calibrated, without the samples that it was told from."""
     return replace(calibrate(core, (device,), properties=properties, quick=True), samples=())
 
@@ -230,7 +230,7 @@ def _undisturbed(
             place, own = found[name], found[name].setting
             measured, told = own.targets
             if look:
-                measured = min(measured, _calibrated(core, place.device, place.properties), key=estimate)
+                measured = min(measured, _target_of(core, place.device, place.properties), key=estimate)
             seconds = min(own.reference_seconds, float(np.median(mood_of([parts]).samples(parts))))
             setting = replace(own, targets=(measured, told), reference_seconds=seconds)
             found[name] = replace(place, setting=setting)

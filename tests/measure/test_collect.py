@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from collected import collect_little, profile, target
 from command_line import gated_unit
-from ov_autoplace.cost.samples import CostSamples
+from ov_autoplace.cost.samples import CostSamples, Setting
 from ov_autoplace.devices.names import core_with
 from ov_autoplace.graph.extract import extract
 from ov_autoplace.measure import collect as collecting
@@ -144,6 +145,23 @@ def test_no_network_is_begun_after_the_time(core, tmp_path):
     found = collect(models(5), tmp_path / "costs.npz", core, ("CPU",), seconds=0.0)
     assert found.networks == ()
     assert np.isfinite([t.transfers.launch_seconds[0] for s in found.settings for t in s.targets]).all()
+
+
+def test_a_slow_spell_while_the_reference_ran_is_not_what_others_are_compared_with(core):
+    class Slow:
+        """Half as fast in its first 20 calls."""
+
+        calls = 0
+
+        def run(self, count, warmup=0):
+            self.calls += 1
+            return np.full(count, 2e-3 if self.calls <= 20 else 1e-3)
+
+    setting = Setting("CPU", "CPU", (target(profile(1)), target(profile(1))), math.inf)
+    place = collecting._Place(setting, "CPU", {})
+    (found,) = collecting._undisturbed(core, [place], {"CPU": Slow()})
+    assert found.setting.reference_seconds == pytest.approx(1e-3)
+    assert collecting._undisturbed(core, [], {}) == []
 
 
 @pytest.mark.parametrize("fastest", [0, 1, 2])
